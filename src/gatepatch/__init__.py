@@ -1,0 +1,3 @@
+"""Open architecture gates in installed packages: proved, reversible, per release."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Gate engines: they find gates in source, work edits out, and prove them."""

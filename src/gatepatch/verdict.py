@@ -1,0 +1,93 @@
+"""Verdicts, and the proof that an edit changes them only for the architectures named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gatepatch.arch import Arch, CudaPass
+from gatepatch.boolean import Bool, atoms, to_text
+
+Point: TypeAlias = "Arch | CudaPass"
+"""Where a condition is evaluated: a device, or a pass of the CUDA compiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A condition's value as a function of the architecture and of its free atoms.
+
+    Args:
+        table: The Boolean function of the atoms at each point, over the whole table.
+    """
+
+    table: Mapping[Point, Bool]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The reasons why it cannot be known, each once; empty if it is known."""
+        found = {a for function in self.table.values() for a in atoms(function) if a.unknown}
+        return tuple(f"{a.text}: {a.unknown}" for a in sorted(found))
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether the value depends on the architecture."""
+        return len(set(self.table.values())) > 1
+
+    def words(self) -> dict[str, str]:
+        """The table for a person or a JSON document: point to ``yes``, ``no`` or the atoms."""
+        return {str(point): to_text(function) for point, function in self.table.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What an edit is to bring about.
+
+    Args:
+        action: ``open`` or ``close``.
+        archs: The architectures named; for every other one nothing may change.
+        like: For ``open``: the architecture whose verdicts the new ones are to share.
+    """
+
+    action: Literal["open", "close"]
+    archs: frozenset[Arch]
+    like: Arch | None = None
+
+
+def arch_of(point: Point) -> Arch | None:
+    """The architecture of a point; None in the host pass."""
+    return point.arch if isinstance(point, CudaPass) else point
+
+
+def _like(point: Point, like: Arch) -> Point:
+    return CudaPass(like, point.suffix) if isinstance(point, CudaPass) else like
+
+
+def wanted(before: Verdict, goal: Goal, *, shut: bool = False) -> Verdict:
+    """Return the verdict that the edit must produce.
+
+    Args:
+        before: The verdict of the whole condition as it stands.
+        goal: What is to change.
+        shut: For ``close``: the value that leaves an architecture out. True for a guard
+            that rejects when it holds, as in ``if major < 9: raise``.
+    """
+    table: dict[Point, Bool] = {}
+    for point, function in before.table.items():
+        if arch_of(point) not in goal.archs:
+            table[point] = function
+        elif goal.action == "close":
+            table[point] = shut
+        else:
+            assert goal.like is not None
+            table[point] = before.table[_like(point, goal.like)]
+    return Verdict(table)
+
+
+def differences(expected: Verdict, found: Verdict) -> tuple[str, ...]:
+    """Say, point by point, where a verdict is not what it must be; empty if it is proved."""
+    return tuple(
+        f"{point}: {to_text(found.table[point])}, must be {to_text(function)}"
+        for point, function in expected.table.items()
+        if found.table[point] != function
+    )
