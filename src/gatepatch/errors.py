@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -117,3 +118,11 @@ class SignalError(GatepatchError):
     def __init__(self, signum: int):
         super().__init__(f"interrupted by signal {signum}; nothing was changed")
         self.signum = signum
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint that names the nearest known word, or else all of them."""
+    known = list(known)
+    if near := difflib.get_close_matches(word, known, n=1, cutoff=0.6):
+        return f"did you mean {near[0]!r}?"
+    return f"known: {', '.join(sorted(known))}" if known else None

@@ -1,0 +1,87 @@
+"""Where patch sets are found: the ones that ship, and folders that the user names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gatepatch.errors import Problem, SpecError, UnknownSetError, UsageError, did_you_mean
+from gatepatch.spec import PatchSet
+
+VARIABLE = "GATEPATCH_PATCHES"
+"""Environment variable: folders of patch sets, separated as in ``PATH``."""
+
+SET_FILE = "set.yaml"
+
+
+def shipped() -> Path:
+    """The folder of the sets that ship: beside the package in a wheel, or in the checkout."""
+    inside = Path(__file__).parent / "patches"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "patches"
+
+
+def folders(patches: Sequence[Path] = ()) -> tuple[Path, ...]:
+    """The folders to look in, the user's first.
+
+    Raises:
+        UsageError: A folder that was named is not there.
+    """
+    named = [*patches, *(Path(p) for p in os.environ.get(VARIABLE, "").split(os.pathsep) if p)]
+    for folder in named:
+        if not folder.is_dir():
+            raise UsageError(Problem(message="no such folder of patch sets", where=str(folder)))
+    return (*named, shipped())
+
+
+def files(patches: Sequence[Path] = ()) -> dict[str, Path]:
+    """Every set's name and file: ``NAME/set.yaml`` or ``NAME.yaml``; the first folder wins."""
+    found: dict[str, Path] = {}
+    for folder in folders(patches):
+        for name, path in _sets_in(folder):
+            found.setdefault(name, path)
+    return dict(sorted(found.items()))
+
+
+def _sets_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".yaml" and path.is_file():
+            yield path.stem, path
+        elif (path / SET_FILE).is_file():
+            yield path.name, path / SET_FILE
+
+
+def find(name: str, patches: Sequence[Path] = ()) -> Path:
+    """The file of a set.
+
+    Raises:
+        UnknownSetError: No set has this name; the message has the nearest.
+    """
+    known = files(patches)
+    if name not in known:
+        raise UnknownSetError(
+            Problem(message=f"no patch set is named {name!r}", hint=did_you_mean(name, known))
+        )
+    return known[name]
+
+
+def load(name: str, patches: Sequence[Path] = ()) -> PatchSet:
+    """Find and read a set.
+
+    Raises:
+        UnknownSetError: No set has this name.
+        SpecError: It cannot be read, or it names itself otherwise.
+    """
+    from gatepatch.loader import load as load_file
+
+    path = find(name, patches)
+    patch_set = load_file(path)
+    if patch_set.name != name:
+        raise SpecError(
+            Problem(
+                message=f"names itself {patch_set.name!r}, and its place says {name!r}",
+                where=str(path),
+                hint="rename one of them",
+            )
+        )
+    return patch_set

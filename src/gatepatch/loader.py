@@ -1,0 +1,304 @@
+"""Read a patch set from YAML into the records of ``spec``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal, TypeVar, cast
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from gatepatch.arch import Arch
+from gatepatch.document import Cursor, read
+from gatepatch.edits import sha256
+from gatepatch.errors import SpecError
+from gatepatch.spec import (
+    Advisory,
+    Edit,
+    FileSpec,
+    GateEdit,
+    Import,
+    Insert,
+    PatchSet,
+    Replace,
+    TargetSpec,
+    Text,
+)
+
+T = TypeVar("T")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+PYTHON_SUFFIXES = (".py", ".pyi")
+CUDA_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".c", ".cc", ".cpp", ".cxx", ".inl", ".inc")
+
+
+def load(path: Path) -> PatchSet:
+    """Read a patch set.
+
+    Raises:
+        SpecError: With every problem found, each with file, line, key path and a hint.
+    """
+    root, problems, data = read(path)
+    result = _patch_set(root, str(path), sha256(data))
+    if problems or result is None:
+        raise SpecError(problems)
+    return result
+
+
+def _patch_set(root: Cursor, source: str, digest: str) -> PatchSet | None:
+    keys = root.mapping(
+        required=("schema", "name", "summary", "why", "targets"),
+        keys=("admit", "exclude", "like", "advisories", "predicates"),
+    )
+    if "schema" in keys and keys["schema"].node.value != "1":
+        keys["schema"].error("expected 1: a newer gatepatch wrote this", "upgrade gatepatch")
+    name = _get(keys, "name", _set_name, "")
+    action, archs = _goal(root, keys)
+    like = _get(keys, "like", _arch, None)
+    if action == "open" and like is None:
+        root.error("missing: like, the architecture whose verdicts the admitted ones share")
+    if like is not None and like in archs:
+        keys["like"].error(f"{like.name} is among the architectures to admit")
+    targets = tuple(_target(cursor, action) for cursor in _items(keys, "targets"))
+    return PatchSet(
+        name=name,
+        summary=_get(keys, "summary", Cursor.text, ""),
+        why=_get(keys, "why", Cursor.text, ""),
+        action=action,
+        archs=frozenset(archs),
+        like=like,
+        advisories=tuple(map(_advisory, _items(keys, "advisories"))),
+        predicates=_get(keys, "predicates", _predicates, {}),
+        targets=targets,
+        source=source,
+        digest=digest,
+    )
+
+
+def _get(keys: Mapping[str, Cursor], key: str, reader: Callable[[Cursor], T], default: T) -> T:
+    return reader(keys[key]) if key in keys else default
+
+
+def _items(keys: Mapping[str, Cursor], key: str) -> list[Cursor]:
+    return keys[key].sequence() if key in keys else []
+
+
+def _entries(keys: Mapping[str, Cursor], key: str) -> dict[str, Cursor]:
+    return keys[key].mapping() if key in keys else {}
+
+
+def _set_name(cursor: Cursor) -> str:
+    name = cursor.text()
+    if name and not _NAME.fullmatch(name):
+        cursor.error(f"{name!r} is no name: use lower-case letters, digits and hyphens")
+    return name
+
+
+def _goal(root: Cursor, keys: Mapping[str, Cursor]) -> tuple[Literal["open", "close"], list[Arch]]:
+    if ("admit" in keys) == ("exclude" in keys):
+        root.error("expected one of admit and exclude, a list of architectures")
+    if "exclude" in keys:
+        return "close", _archs(keys["exclude"])
+    return "open", _archs(keys["admit"]) if "admit" in keys else []
+
+
+def _archs(cursor: Cursor) -> list[Arch]:
+    return [arch for arch in map(_arch, cursor.sequence()) if arch is not None]
+
+
+def _arch(cursor: Cursor) -> Arch | None:
+    text = cursor.text()
+    try:
+        return Arch.parse(text) if text else None
+    except ValueError as error:
+        cursor.error(str(error))
+        return None
+
+
+def _predicates(cursor: Cursor) -> dict[str, frozenset[Arch]]:
+    return {name: frozenset(_archs(value)) for name, value in cursor.mapping().items()}
+
+
+def _specifier(cursor: Cursor) -> SpecifierSet:
+    text = cursor.text()
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier:
+        cursor.error(f"{text!r} is no version range", 'write one such as ">=0.6,<0.6.17"')
+        return SpecifierSet()
+
+
+def _distribution(cursor: Cursor) -> str:
+    return str(canonicalize_name(cursor.text()))
+
+
+def _advisory(cursor: Cursor) -> Advisory:
+    keys = cursor.mapping(required=("severity", "text", "source"), keys=("when",))
+    severity = _get(keys, "severity", lambda c: c.choice("info", "warning", "danger"), "info")
+    when = _entries(keys, "when")
+    return Advisory(
+        severity=cast(Literal["info", "warning", "danger"], severity),
+        text=_get(keys, "text", Cursor.text, ""),
+        source=_get(keys, "source", Cursor.text, ""),
+        when={str(canonicalize_name(name)): _specifier(value) for name, value in when.items()},
+    )
+
+
+def _target(cursor: Cursor, action: Literal["open", "close"]) -> TargetSpec:
+    keys = cursor.mapping(
+        required=("distribution", "versions", "files"),
+        keys=("expect", "optional", "jit", "note"),
+    )
+    native = _get(keys, "expect", lambda c: c.choice("native"), "edits") == "native"
+    jit = _entries(keys, "jit")
+    for kind, modules in jit.items():
+        if kind != "flashinfer":
+            modules.error(f"unknown kind of JIT cache {kind!r}", "known: flashinfer")
+    return TargetSpec(
+        distribution=_get(keys, "distribution", _distribution, ""),
+        versions=_get(keys, "versions", _specifier, SpecifierSet()),
+        files=tuple(_file(file, action, native) for file in _items(keys, "files")),
+        expect="native" if native else "edits",
+        optional=_get(keys, "optional", Cursor.flag, False),
+        jit={kind: tuple(c.text() for c in names.sequence()) for kind, names in jit.items()},
+        note=_get(keys, "note", Cursor.text, ""),
+    )
+
+
+def _file(cursor: Cursor, action: Literal["open", "close"], native: bool) -> FileSpec:
+    keys = cursor.mapping(required=("path", "edits"))
+    path = _get(keys, "path", _path, "")
+    edits = (_edit(edit, path, action, native) for edit in _items(keys, "edits"))
+    return FileSpec(path=path, edits=tuple(edit for edit in edits if edit is not None))
+
+
+def _path(cursor: Cursor) -> str:
+    path = cursor.text()
+    if path.startswith("/") or "\\" in path or any(p in ("", ".", "..") for p in path.split("/")):
+        cursor.error(
+            f"{path!r} is no path inside a distribution",
+            "write it from where the package is imported, such as sglang/srt/server_args.py",
+        )
+    return path
+
+
+def _edit(cursor: Cursor, path: str, action: Literal["open", "close"], native: bool) -> Edit | None:
+    kinds = cursor.mapping(keys=("open", "close", "replace", "import", "insert", "text"))
+    if len(kinds) != 1:
+        if kinds or not cursor.node.value:
+            cursor.error("expected exactly one of open, close, replace, import, insert, text")
+        return None
+    ((kind, body),) = kinds.items()
+    if kind in ("open", "close"):
+        if kind != action:
+            listed = "admit" if action == "open" else "exclude"
+            body.error(f"a set that lists {listed} has {action} edits, not {kind}")
+        return _gate_edit(body, path, action, native)
+    if native:
+        body.error("expect: native checks gates; it takes open and close only")
+    if kind == "text":
+        return _text_edit(body)
+    if kind in ("import", "insert") and not path.endswith(PYTHON_SUFFIXES):
+        body.error(f"{kind} is for Python files, and {path} is none", "use text")
+        return None
+    if kind == "replace":
+        return _replace(body, path)
+    return _import(body) if kind == "import" else _insert(body)
+
+
+def _gate_edit(body: Cursor, path: str, action: Literal["open", "close"], native: bool) -> GateEdit:
+    keys = body.mapping(
+        keys=("within", "condition", "keyword", "with", "shut", "count", "unproved")
+    )
+    if ("condition" in keys) == ("keyword" in keys):
+        body.error("expected one of condition and keyword")
+    if "keyword" in keys and not path.endswith(PYTHON_SUFFIXES):
+        keys["keyword"].error(f"keyword is for Python files, and {path} is none")
+    if "shut" in keys and action == "open":
+        keys["shut"].error("shut is for close: it says which value leaves an architecture out")
+    return GateEdit(
+        where=body.path,
+        action=action,
+        within=_get(keys, "within", Cursor.text, None),
+        condition=_get(keys, "condition", lambda c: _condition(c, path), None),
+        keyword=_get(keys, "keyword", Cursor.text, None),
+        operand=_get(keys, "with", lambda c: _condition(c, path), None),
+        shut=_get(keys, "shut", Cursor.flag, None),
+        count=_get(keys, "count", Cursor.number, None if native else 1),
+        unproved=_get(keys, "unproved", Cursor.text, ""),
+    )
+
+
+def _condition(cursor: Cursor, path: str) -> str:
+    text = cursor.text()
+    if not text:
+        return text
+    if path.endswith(PYTHON_SUFFIXES):
+        try:
+            ast.parse(f"({text})", mode="eval")
+        except SyntaxError as error:
+            cursor.error(f"is no Python expression: {error.msg}: {text}")
+    elif path.endswith(CUDA_SUFFIXES):
+        from gatepatch.gates import preprocessor
+
+        try:
+            preprocessor.parse(text)
+        except preprocessor.ConditionError as error:
+            cursor.error(f"is no preprocessor condition: {error}")
+    else:
+        cursor.error(f"gates are found in Python, C and CUDA files, and {path} is none", "use text")
+    return text
+
+
+def _replace(body: Cursor, path: str) -> Replace:
+    keys = body.mapping(required=("expression", "by"), keys=("within", "count", "unproved"))
+    return Replace(
+        where=body.path,
+        within=_get(keys, "within", Cursor.text, None),
+        expression=_get(keys, "expression", lambda c: _condition(c, path), ""),
+        by=_get(keys, "by", lambda c: _condition(c, path), ""),
+        count=_get(keys, "count", Cursor.number, 1),
+        unproved=_get(keys, "unproved", Cursor.text, ""),
+    )
+
+
+def _import(body: Cursor) -> Import:
+    keys = body.mapping(required=("from", "name"))
+    return Import(
+        where=body.path,
+        module=_get(keys, "from", Cursor.text, ""),
+        name=_get(keys, "name", Cursor.text, ""),
+    )
+
+
+def _insert(body: Cursor) -> Insert:
+    keys = body.mapping(required=("code",), keys=("within", "before", "after", "unproved"))
+    if ("before" in keys) == ("after" in keys):
+        body.error("expected one of before and after: a name, or a neighbouring statement")
+    side: Literal["before", "after"] = "before" if "before" in keys else "after"
+    code = _get(keys, "code", Cursor.text, "")
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        keys["code"].error(f"does not parse: {error.msg}, line {error.lineno}")
+    return Insert(
+        where=body.path,
+        within=_get(keys, "within", Cursor.text, None),
+        anchor=_get(keys, side, Cursor.text, ""),
+        side=side,
+        code=code,
+        unproved=_get(keys, "unproved", Cursor.text, ""),
+    )
+
+
+def _text_edit(body: Cursor) -> Text:
+    keys = body.mapping(required=("find", "replace", "unproved"), keys=("count",))
+    return Text(
+        where=body.path,
+        find=_get(keys, "find", Cursor.text, ""),
+        replace=keys["replace"].node.value if "replace" in keys else "",
+        count=_get(keys, "count", Cursor.number, 1),
+        unproved=_get(keys, "unproved", Cursor.text, ""),
+    )
