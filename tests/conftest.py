@@ -1,0 +1,34 @@
+"""Keep every test away from the real home, caches and settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_REAL = (
+    "CUDA_VISIBLE_DEVICES",
+    "FLASHINFER_WORKSPACE_BASE",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONUSERBASE",
+    "VIRTUAL_ENV",
+)
+_REAL_PREFIXES = ("FLASHINFER_", "GATEPATCH_", "GIT_", "SGLANG_", "XDG_")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, and no setting of the person who runs the tests."""
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name in _REAL or name.startswith(_REAL_PREFIXES):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    for name, folder in (("CACHE", ".cache"), ("CONFIG", ".config"), ("DATA", ".local/share")):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(home / folder))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
+    return home
