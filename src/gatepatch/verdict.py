@@ -35,8 +35,19 @@ class Verdict:
         return len(set(self.table.values())) > 1
 
     def words(self) -> dict[str, str]:
-        """The table for a person or a JSON document: point to ``yes``, ``no`` or the atoms."""
-        return {str(point): to_text(function) for point, function in self.table.items()}
+        """Put the table into words: ``yes``, ``no`` or the atoms, to the points where it holds.
+
+        The passes of one architecture stand as one where they agree: ``{"yes": "9.0 10.0"}``.
+        """
+        by_arch: dict[str, list[Point]] = {}
+        for point in self.table:
+            by_arch.setdefault(str(arch_of(point) or point), []).append(point)
+        words: dict[str, list[str]] = {}
+        for arch, points in by_arch.items():
+            agree = len({self.table[point] for point in points}) == 1
+            for name, point in [(arch, points[0])] if agree else [(str(p), p) for p in points]:
+                words.setdefault(to_text(self.table[point]), []).append(name)
+        return {word: " ".join(names) for word, names in words.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

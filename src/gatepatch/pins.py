@@ -1,0 +1,185 @@
+"""Pins: what a set does to one released version, worked out and reviewed ahead of time.
+
+A pin is found by the hash of the bytes before, not by the version: a vendor's rebuild with the
+same bytes uses it too. Applying one needs no parser.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gatepatch.edits import ByteEdit, sha256, splice, unsplice
+from gatepatch.errors import Problem, SpecError
+from gatepatch.results import Place
+from gatepatch.state import edits_from_json, edits_json
+
+SCHEMA = 1
+FOLDER = "pins"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedFile:
+    """One file of a pin.
+
+    Args:
+        path: From where the distribution is imported.
+        before: SHA-256 of the pristine bytes.
+        after: SHA-256 of the result; equal to ``before`` where nothing has to change.
+        edits: What is to be spliced.
+        places: The places, with their verdicts before and after.
+    """
+
+    path: str
+    before: str
+    after: str
+    edits: tuple[ByteEdit, ...]
+    places: tuple[Place, ...]
+
+    def result(self, pristine: bytes) -> bytes:
+        """Splice, and check the hash of the result.
+
+        Raises:
+            SpecError: The pin contradicts itself.
+        """
+        result = splice(pristine, self.edits)
+        if sha256(result) != self.after:
+            raise SpecError(
+                Problem(
+                    message=f"its edits give {sha256(result)}, and it says {self.after}",
+                    where=self.path,
+                    hint="the pin is damaged: run gatepatch pin again, or reinstall gatepatch",
+                )
+            )
+        return result
+
+    def undo(self, result: bytes) -> bytes | None:
+        """The pristine bytes that the result was made from; None if it was not."""
+        try:
+            pristine = unsplice(result, self.edits)
+        except ValueError:
+            return None
+        return pristine if sha256(pristine) == self.before else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """A set's result for one released version of one distribution.
+
+    Args:
+        digest: SHA-256 of the set's YAML when the pin was made.
+        tool: Version of gatepatch that made it.
+    """
+
+    set: str
+    digest: str
+    tool: str
+    distribution: str
+    version: str
+    files: tuple[PinnedFile, ...]
+
+    def to_bytes(self) -> bytes:
+        """Serialise as JSON, one line a place, for review."""
+        document = {
+            "schema": SCHEMA,
+            "set": self.set,
+            "digest": self.digest,
+            "tool": self.tool,
+            "distribution": self.distribution,
+            "version": self.version,
+            "files": [
+                {
+                    "path": file.path,
+                    "before": file.before,
+                    "after": file.after,
+                    "edits": edits_json(file.edits),
+                    "places": [asdict(place) for place in file.places],
+                }
+                for file in self.files
+            ],
+        }
+        return json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def load(path: Path) -> Pin:
+    """Read a pin.
+
+    Raises:
+        SpecError: It cannot be read.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"schema {document['schema']} is not {SCHEMA}")
+        return Pin(
+            set=document["set"],
+            digest=document["digest"],
+            tool=document["tool"],
+            distribution=document["distribution"],
+            version=document["version"],
+            files=tuple(map(_file, document["files"])),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SpecError(Problem(message=f"is no pin: {error}", where=str(path))) from None
+
+
+def _file(value: dict[str, Any]) -> PinnedFile:
+    return PinnedFile(
+        path=value["path"],
+        before=value["before"],
+        after=value["after"],
+        edits=edits_from_json(value["edits"]),
+        places=tuple(Place(**place) for place in value["places"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """The pins of one set, read when they are asked for.
+
+    Args:
+        folder: The set's folder of pins; it need not be there.
+    """
+
+    folder: Path | None
+
+    def find(self, distribution: str, version: str, path: str, before: str) -> PinnedFile | None:
+        """The pinned file with these bytes before; the pin of the version is looked at first."""
+        return next(
+            (f for f in self._files(distribution, version, path) if f.before == before), None
+        )
+
+    def find_result(
+        self, distribution: str, version: str, path: str, after: str
+    ) -> PinnedFile | None:
+        """The pinned file that makes these bytes."""
+        return next(
+            (
+                f
+                for f in self._files(distribution, version, path)
+                if f.after == after and f.before != after
+            ),
+            None,
+        )
+
+    def _files(self, distribution: str, version: str, path: str) -> Iterator[PinnedFile]:
+        for pin in self._paths(distribution, version):
+            yield from (file for file in load(pin).files if file.path == path)
+
+    def _paths(self, distribution: str, version: str) -> Iterator[Path]:
+        if self.folder is None or not self.folder.is_dir():
+            return
+        first = self.folder / file_name(distribution, version)
+        if first.is_file():
+            yield first
+        yield from sorted(
+            path for path in self.folder.glob(f"{distribution}-*.json") if path != first
+        )
+
+
+def file_name(distribution: str, version: str) -> str:
+    """The name of a version's pin."""
+    return f"{distribution}-{version}.json"

@@ -1,0 +1,350 @@
+"""Plan a patch set over an environment: a value, made without writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gatepatch.classify import Classified, classify
+from gatepatch.edits import ByteEdit, sha256, splice
+from gatepatch.errors import Problem, RefusedError
+from gatepatch.gates.result import Context, FileEdits
+from gatepatch.pins import Pins
+from gatepatch.results import Place
+from gatepatch.spec import Edit, FileSpec, PatchSet, TargetSpec
+from gatepatch.target import Target
+from gatepatch.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFile:
+    """One file of a set.
+
+    Args:
+        path: Relative to the target's root.
+        name: As the set has it.
+        classified: What stands there now.
+        pristine: The bytes that the edits refer to.
+        edits: Empty where the gates admit the architectures as they stand.
+        spec: The set's edits.
+    """
+
+    target: Target
+    path: str
+    name: str
+    classified: Classified
+    pristine: bytes
+    edits: tuple[ByteEdit, ...]
+    places: tuple[Place, ...]
+    pinned: bool
+    spec: tuple[Edit, ...]
+
+    @property
+    def after(self) -> bytes:
+        """The bytes that this set alone makes."""
+        return splice(self.pristine, self.edits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTarget:
+    """One distribution of a set.
+
+    Args:
+        target: None for an optional distribution that is not installed.
+        spec: The set's block for the release; None for such a distribution.
+        native: Whether nothing has to be edited.
+    """
+
+    distribution: str
+    target: Target | None
+    spec: TargetSpec | None
+    files: tuple[PlannedFile, ...] = ()
+
+    @property
+    def native(self) -> bool:
+        """Whether the release admits the architectures as it is."""
+        return self.target is not None and not any(file.edits for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPlan:
+    """Everything that a set would do."""
+
+    patch_set: PatchSet
+    targets: tuple[PlannedTarget, ...]
+
+    @property
+    def files(self) -> tuple[PlannedFile, ...]:
+        """The files of all targets."""
+        return tuple(file for target in self.targets for file in target.files)
+
+
+def pins_of(patch_set: PatchSet) -> Pins:
+    """The pins that lie beside a set's YAML."""
+    from gatepatch.pins import FOLDER
+
+    source = Path(patch_set.source)
+    return Pins(source.parent / FOLDER if source.name == "set.yaml" else None)
+
+
+def plan_set(
+    workspace: Workspace,
+    patch_set: PatchSet,
+    *,
+    pins: Pins | None = None,
+    accept_current: bool = False,
+    require_pin: bool = False,
+) -> SetPlan:
+    """Plan a set over all its distributions.
+
+    Args:
+        workspace: The environment.
+        patch_set: The set.
+        pins: Pins to use; the set's own by default.
+        accept_current: Take the present bytes of a foreign file as the base.
+        require_pin: Refuse a file that no pin knows.
+
+    Raises:
+        RefusedError: With everything that stands in the way, over all distributions.
+    """
+    planner = _Planner(
+        workspace, patch_set, pins_of(patch_set) if pins is None else pins, accept_current
+    )
+    problems: list[Problem] = []
+    targets = []
+    for distribution in dict.fromkeys(spec.distribution for spec in patch_set.targets):
+        specs = [spec for spec in patch_set.targets if spec.distribution == distribution]
+        try:
+            targets.append(planner.distribution(distribution, specs))
+        except RefusedError as error:
+            problems += error.problems
+    if require_pin:
+        problems += [
+            Problem(
+                message="no pin has these bytes",
+                where=f"{file.name} ({file.target.distribution} {file.target.version})",
+                hint="pin it and review the pin: gatepatch pin " + patch_set.name,
+            )
+            for target in targets
+            for file in target.files
+            if not file.pinned
+        ]
+    if problems:
+        raise RefusedError(problems)
+    return SetPlan(patch_set=patch_set, targets=tuple(targets))
+
+
+def run_engine(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
+    """Plan a file's edits with the engine for its language.
+
+    Raises:
+        RefusedError: Something does not match, or cannot be proved.
+    """
+    from gatepatch.loader import CUDA_SUFFIXES, PYTHON_SUFFIXES
+
+    if context.path.endswith(PYTHON_SUFFIXES):
+        from gatepatch.gates.python import plan
+    elif context.path.endswith(CUDA_SUFFIXES):
+        from gatepatch.gates.cuda import plan
+    else:
+        from gatepatch.gates.text import plan
+    return plan(source, edits, context)
+
+
+class _Planner:
+    """The steps of ``plan_set``, which share what they have read."""
+
+    def __init__(self, workspace: Workspace, patch_set: PatchSet, pins: Pins, accept_current: bool):
+        self.workspace = workspace
+        self.patch_set = patch_set
+        self.pins = pins
+        self.accept_current = accept_current
+
+    def distribution(self, name: str, specs: Sequence[TargetSpec]) -> PlannedTarget:
+        target = self.workspace.target(name)
+        if target is None:
+            if all(spec.optional for spec in specs):
+                return PlannedTarget(distribution=name, target=None, spec=None)
+            raise RefusedError(
+                Problem(
+                    message=f"{name} is not installed in {self.workspace.environment.prefix}",
+                    hint="name the environment that has it: --python EXE or --prefix DIR",
+                )
+            )
+        failures: list[RefusedError] = []
+        for spec in _candidates(target, specs):
+            try:
+                return PlannedTarget(
+                    distribution=name, target=target, spec=spec, files=self._files(target, spec)
+                )
+            except RefusedError as error:
+                failures.append(error)
+        raise failures[0]
+
+    def _files(self, target: Target, spec: TargetSpec) -> tuple[PlannedFile, ...]:
+        planned: dict[str, PlannedFile] = {}
+        problems: list[Problem] = []
+        for file in spec.files:
+            try:
+                planned[file.path] = self._file(target, file, planned)
+            except RefusedError as error:
+                problems += error.problems
+        if not problems and spec.expect == "native":
+            problems += [
+                Problem(
+                    message=f"{target.distribution} {target.version} should admit the "
+                    f"architectures as it is, and this gate does not: {place.before}",
+                    where=f"{file.name}:{place.line}",
+                    hint="the release is not what the set expects: reinstall it, or report it",
+                )
+                for file in planned.values()
+                if file.edits
+                for place in file.places
+                if place.before != place.after
+            ]
+        if problems:
+            raise RefusedError(problems)
+        return tuple(planned.values())
+
+    def _file(
+        self, target: Target, file: FileSpec, planned: Mapping[str, PlannedFile]
+    ) -> PlannedFile:
+        path = target.locate(file.path)
+        relative = target.relative(file.path)
+        classified = self._classify(target, file, path, relative, planned)
+        pristine = self._base(classified, target, file)
+        pinned = self.pins.find(
+            target.distribution, str(target.version), file.path, sha256(pristine)
+        )
+        if pinned is not None:
+            pinned.result(pristine)
+            edits, places = pinned.edits, pinned.places
+        else:
+            found = run_engine(pristine, file.edits, self._context(target, file.path, planned))
+            edits, places = found.edits, tuple(map(Place.of, found.changes))
+        return PlannedFile(
+            target=target,
+            path=relative,
+            name=file.path,
+            classified=classified,
+            pristine=pristine,
+            edits=edits,
+            places=places,
+            pinned=pinned is not None,
+            spec=file.edits,
+        )
+
+    def _classify(
+        self,
+        target: Target,
+        file: FileSpec,
+        path: Path,
+        relative: str,
+        planned: Mapping[str, PlannedFile],
+    ) -> Classified:
+        version = str(target.version)
+        witness = target.witness(file.path)
+
+        def pristine_of(current: bytes) -> bytes | None:
+            pin = self.pins.find_result(target.distribution, version, file.path, sha256(current))
+            if pin is not None:
+                return pin.undo(current)
+            original = None
+            if witness is not None:
+                read = witness.read
+                original = read() if read else self.workspace.blob(target.root, witness.sha256)
+            if original is None:
+                return None
+            try:
+                found = run_engine(original, file.edits, self._context(target, file.path, planned))
+            except RefusedError:
+                return None
+            return original if splice(original, found.edits) == current else None
+
+        return classify(
+            path,
+            record=self.workspace.state(target.root).files.get(relative),
+            witness=witness,
+            blob=lambda digest: self.workspace.blob(target.root, digest),
+            pinned=lambda before: (
+                self.pins.find(target.distribution, version, file.path, before) is not None
+            ),
+            rebuild=pristine_of,
+        )
+
+    def _base(self, classified: Classified, target: Target, file: FileSpec) -> bytes:
+        where = f"{file.path} ({target.distribution} {target.version})"
+        if classified.kind == "foreign" and self.accept_current:
+            return target.locate(file.path).read_bytes()
+        if classified.kind == "missing":
+            raise RefusedError(
+                Problem(
+                    message="there is no such file in this release",
+                    where=where,
+                    hint="the file has moved, or the installation is damaged: "
+                    + target.reinstall_command(),
+                )
+            )
+        if classified.kind == "foreign":
+            raise RefusedError(foreign_problem(where, classified, target, self.patch_set.name))
+        if classified.pristine is None:
+            raise RefusedError(
+                Problem(
+                    message="it is applied, and its pristine bytes are not in the store any more",
+                    where=where,
+                    hint="put the original back: " + target.reinstall_command(),
+                )
+            )
+        return classified.pristine
+
+    def _context(self, target: Target, name: str, planned: Mapping[str, PlannedFile]) -> Context:
+        def read(path: str) -> bytes | None:
+            if path in planned:
+                return planned[path].pristine
+            try:
+                return target.locate(path).read_bytes()
+            except OSError:
+                return None
+
+        def read_after(path: str) -> bytes | None:
+            return planned[path].after if path in planned else read(path)
+
+        return Context(
+            path=name,
+            goal=self.patch_set.goal,
+            read=read,
+            read_after=read_after,
+            predicates=self.patch_set.predicates,
+        )
+
+
+def foreign_problem(where: str, classified: Classified, target: Target, name: str) -> Problem:
+    """Say that a file was edited by something else, and the ways out."""
+    return Problem(
+        message=f"foreign: something other than gatepatch has edited it ({classified.detail})",
+        where=where,
+        hint=f"keep those edits as the base: gatepatch apply {name} --accept-current\n"
+        f"  or drop them: gatepatch revert {name} --discard-foreign\n"
+        f"  or put the original back: {target.reinstall_command()}",
+    )
+
+
+def _candidates(target: Target, specs: Sequence[TargetSpec]) -> Iterable[TargetSpec]:
+    matching = [spec for spec in specs if spec.versions.contains(target.version, prereleases=True)]
+    if len(matching) == 1:
+        return matching
+    if matching:
+        raise RefusedError(
+            f"the set has {len(matching)} blocks for {target.distribution} {target.version}: "
+            + ", ".join(f"{spec.versions}" for spec in matching),
+            hint="make their version ranges exclude each other",
+        )
+    # A checkout may report 0.0.0.dev1+g…: then the content decides.
+    if target.editable or target.version.is_devrelease:
+        return reversed(specs)
+    ranges = "; ".join(str(spec.versions) for spec in specs)
+    raise RefusedError(
+        f"{target.distribution} {target.version} is outside every range of the set: {ranges}",
+        hint="use a newer gatepatch, or a set of your own: gatepatch new",
+    )

@@ -1,0 +1,158 @@
+"""Reconcile: result = pristine bytes + the edits of all wanted sets, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gatepatch.classify import Classified, FileKind
+from gatepatch.edits import sha256, splice
+from gatepatch.errors import RefusedError
+from gatepatch.merge import merged
+from gatepatch.state import AppliedSet, FileRecord, Merge, State
+from gatepatch.target import Root
+from gatepatch.transaction import Rename, RootChange, Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a root should carry.
+
+    Args:
+        sets: All wanted sets by name, those that stay included.
+        merges: Edits of sets in conflict, worked out together.
+        accept: Files whose present bytes the user takes as the base.
+        discard: Whether the user wants foreign bytes replaced by pristine ones.
+    """
+
+    sets: Mapping[str, AppliedSet]
+    merges: tuple[Merge, ...] = ()
+    accept: frozenset[str] = frozenset()
+    discard: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """How a root gets there.
+
+    Args:
+        change: What is to be written; None if the root is as wanted.
+        before: Path to the bytes that stand there now, of the files that are written.
+        kinds: Path to what each file was found to be.
+        warnings: What a person should know.
+    """
+
+    change: RootChange | None
+    before: Mapping[str, bytes]
+    kinds: Mapping[str, FileKind]
+    warnings: tuple[str, ...] = ()
+
+
+def reconcile(
+    root: Root,
+    state: State,
+    wanted: Wanted,
+    look: Callable[[str], Classified],
+    refuse: Callable[[str, Classified], RefusedError],
+) -> Reconciled:
+    """Work out how a root gets from its state to the wanted sets.
+
+    Args:
+        root: The root.
+        state: What it carries.
+        wanted: What it should carry.
+        look: Classifies a file by its path in the root.
+        refuse: Makes the refusal of a foreign file.
+
+    Raises:
+        RefusedError: A foreign file is in the way, or two sets contradict each other.
+    """
+    writes: list[Write] = []
+    blobs: dict[str, bytes] = {}
+    records: dict[str, FileRecord] = {}
+    kinds: dict[str, FileKind] = {}
+    before: dict[str, bytes] = {}
+    warnings: list[str] = []
+    paths = {path for value in wanted.sets.values() for path in value.files} | set(state.files)
+    for path in sorted(paths):
+        found = look(path)
+        kinds[path] = found.kind
+        files = {n: s.files[path] for n, s in wanted.sets.items() if path in s.files}
+        if found.kind == "missing" and not files:
+            continue
+        if found.kind == "foreign" and path not in wanted.accept and not wanted.discard:
+            raise refuse(path, found)
+        base = _base(root, path, found, wanted)
+        if base is None:
+            if files and found.kind == "missing":
+                warnings.append(f"{path}: missing; its package is gone or damaged")
+                continue
+            raise refuse(path, found)
+        digest = sha256(base)
+        outdated = [name for name, file in files.items() if file.pristine != digest]
+        for name in outdated:
+            del files[name]
+            warnings.append(
+                f"{path}: upgraded since {name} was applied, so {name} does nothing there now; "
+                f"apply it again: gatepatch apply {name}"
+            )
+        result = splice(base, merged(path, files, wanted.merges))
+        record = state.files.get(path)
+        link = record.link if record else found.image.link if found.image else None
+        if files:
+            blobs[digest] = base
+            records[path] = FileRecord(
+                pristine=digest,
+                result=sha256(result),
+                link=link,
+                accepted=path in wanted.accept or bool(record and record.accepted),
+            )
+        assert found.image is not None
+        restore = link if not files and found.kind == "applied" else None
+        if found.image.sha256 != sha256(result) or restore is not None:
+            current = (root.path / path).read_bytes()
+            before[path] = current
+            if found.kind == "foreign":
+                blobs[found.image.sha256] = current
+            writes.append(Write(path=path, before=found.image, after=result, link=restore))
+    after = State(
+        sets={n: s for n, s in wanted.sets.items() if s.files or s.hidden},
+        files=records,
+        merges=_still_used(wanted),
+    )
+    renames = _renames(state, wanted)
+    document = after.to_bytes()
+    changed = bool(writes or renames or document != state.to_bytes())
+    return Reconciled(
+        change=RootChange(
+            root=root,
+            writes=tuple(writes),
+            renames=renames,
+            blobs=tuple(blobs.values()),
+            state=document,
+        )
+        if changed
+        else None,
+        before=before,
+        kinds=kinds,
+        warnings=tuple(warnings),
+    )
+
+
+def _base(root: Root, path: str, found: Classified, wanted: Wanted) -> bytes | None:
+    if found.kind == "foreign" and path in wanted.accept:
+        return (root.path / path).read_bytes()
+    return found.pristine
+
+
+def _still_used(wanted: Wanted) -> tuple[Merge, ...]:
+    return tuple(merge for merge in wanted.merges if set(merge.sets) <= set(wanted.sets))
+
+
+def _renames(state: State, wanted: Wanted) -> tuple[Rename, ...]:
+    """Hide the prebuilt modules of sets that come, put back those that no set hides any more."""
+    was = {pair for value in state.sets.values() for pair in value.hidden}
+    will = {pair for value in wanted.sets.values() for pair in value.hidden}
+    hide = [Rename(source=shown, destination=hidden) for hidden, shown in sorted(will - was)]
+    show = [Rename(source=hidden, destination=shown) for hidden, shown in sorted(was - will)]
+    return (*hide, *show)

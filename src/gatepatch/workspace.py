@@ -1,0 +1,48 @@
+"""What one command sees of an environment: targets, roots and their state, each read once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gatepatch.environment import Environment
+from gatepatch.errors import GatepatchError
+from gatepatch.state import State
+from gatepatch.target import Root, Target, find_target, roots
+from gatepatch.transaction import pending, read_blob, read_state
+
+
+class Workspace:
+    """An environment as one command sees it; nothing is written through it."""
+
+    def __init__(self, environment: Environment):
+        self.environment = environment
+        self._targets: dict[str, Target | None] = {}
+        self._states: dict[Path, State] = {}
+
+    def target(self, distribution: str) -> Target | None:
+        """An installed distribution; None if it is not installed."""
+        if distribution not in self._targets:
+            self._targets[distribution] = find_target(self.environment, distribution)
+        return self._targets[distribution]
+
+    def state(self, root: Root) -> State:
+        """What is applied under a root."""
+        if root.path not in self._states:
+            where = str(root.state_dir / "state.json")
+            self._states[root.path] = State.from_bytes(read_state(root), where)
+        return self._states[root.path]
+
+    def roots(self) -> tuple[Root, ...]:
+        """Every root of the environment in which gatepatch has left anything."""
+        return tuple(root for root in roots(self.environment) if root.state_dir.is_dir())
+
+    def pending(self) -> str | None:
+        """One line on an interrupted change; None if there is none."""
+        return next((line for line in map(pending, self.roots()) if line), None)
+
+    def blob(self, root: Root, digest: str) -> bytes | None:
+        """Some bytes of a root's store; None if they are not there or are damaged."""
+        try:
+            return read_blob(root, digest)
+        except (GatepatchError, OSError):
+            return None
