@@ -2,189 +2,96 @@
 
 Order: lock; settle a pending journal; verify every hash; backups to the store; journal; stage
 each result beside its file; replace in order; bytecode; JIT; commit; state; drop the journal.
+Everything that takes room on the device is written before the first file is replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
-import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Literal
 
-from gatepatch import bytecode, jitcache, journal, store
-from gatepatch.edits import sha256
-from gatepatch.errors import (
-    GatepatchError,
-    LockTimeoutError,
-    PendingError,
-    Problem,
-    SignalError,
-    StaleError,
-    TransactionError,
+from gatepatch import bytecode, jitcache, journal, locks, settle, signals, store
+from gatepatch.change import (
+    UNCHECKED,
+    Committed,
+    Recovered,
+    Rename,
+    RootChange,
+    Transaction,
+    Write,
 )
-from gatepatch.files import Image, image, stage, stage_link, sync_folder
-from gatepatch.journal import FileStep, Journal, RenameStep, RootSteps
+from gatepatch.edits import sha256
+from gatepatch.errors import Problem, StaleError, TransactionError
+from gatepatch.files import Image, image, read, stage
+from gatepatch.journal import FileStep, Journal, ModuleStep, RenameStep, RootSteps
 from gatepatch.target import Root
 
-Checkpoint = Callable[[str], None]
-"""Is told the name of each step before it is done; tests stop the process there."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
-    """One file to replace.
-
-    Args:
-        path: Relative to the root.
-        before: What must stand there now.
-        after: The new content.
-        link: Put this symlink back instead of writing the content.
-        newer_than: Nanoseconds: the mtime of a known output built from what stands there.
-    """
-
-    path: str
-    before: Image
-    after: bytes
-    link: str | None = None
-    newer_than: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rename:
-    """A folder to rename; both paths relative to the root."""
-
-    source: str
-    destination: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootChange:
-    """Everything that changes under one root.
-
-    Args:
-        blobs: All that the store must hold while the new state stands.
-        foreign: Bytes of the user's that are replaced, kept for good.
-        state: The state document afterwards; None where nothing is applied.
-    """
-
-    root: Root
-    writes: tuple[Write, ...]
-    renames: tuple[Rename, ...] = ()
-    blobs: tuple[bytes, ...] = ()
-    foreign: tuple[bytes, ...] = ()
-    state: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
-    """Changes that happen together or not at all, and the JIT modules that derive from them."""
-
-    changes: tuple[RootChange, ...]
-    jit: tuple[jitcache.Module, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """What a transaction did.
-
-    Args:
-        bytecode_removed: How many compiled files were removed.
-        jit_removed: The module folders that were removed.
-        signal: Number of a signal that came after the commit point.
-    """
-
-    bytecode_removed: int
-    jit_removed: tuple[Path, ...]
-    signal: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
-    """How an interrupted change was settled."""
-
-    root: Path
-    outcome: Literal["rolled-back", "completed"]
-    files: tuple[str, ...]
-
-
-def commit(
-    transaction: Transaction,
-    *,
-    timeout: float = 60.0,
-    checkpoint: Checkpoint = lambda step: None,
-) -> Committed:
+def commit(transaction: Transaction, *, timeout: float = 60.0) -> Committed:
     """Carry a transaction out, all of it or nothing.
 
     Args:
         transaction: What to do.
         timeout: Seconds to wait for each lock.
-        checkpoint: Is told each step; for tests.
 
     Raises:
         StaleError: A file is not what the plan saw; nothing was changed.
         LockTimeoutError: A lock was not had in time; nothing was changed.
         TransactionError: A step failed; everything was put back.
         SignalError: A signal came before the commit point; everything was put back.
-        PendingError: Putting back failed; the backups and the journal are kept.
+        PendingError: Putting back failed, or finishing what was committed; the backups and the
+            journal are kept.
     """
-    changes = sorted(transaction.changes, key=lambda change: str(change.root.path))
-    roots = [change.root for change in changes]
-    with _locked([root.state_dir for root in roots], timeout):
-        for root in roots:
-            _settle(root.state_dir, checkpoint)
-        _verify(changes)
-        with jitcache.hold(transaction.jit, timeout), _signals_noted() as noted:
-            entry = _prepare(changes, checkpoint)
-            compiled = 0
-            try:
-                _execute(entry, changes, checkpoint, noted)
-                compiled = _remove_bytecode(entry)
-                checkpoint("jit")
-                jit_removed = jitcache.remove(transaction.jit)
-                noted.check()
-                checkpoint("commit")
-                journal.write(replace(entry, phase="committed"))
-            except BaseException as error:
-                _undo(entry, checkpoint)
-                raise _explained(error) from error
-            _finish(entry, checkpoint)
-        return Committed(bytecode_removed=compiled, jit_removed=jit_removed, signal=noted.signum)
+    changes = sorted(transaction.changes, key=lambda change: change.root.state_dir)
+    roots = {change.root.state_dir: change.root.path for change in changes}
+    try:
+        with signals.noted() as noted, _locked(roots, timeout, noted):
+            _settle(roots, timeout, noted)
+            _verify(changes)
+            with _builds_held(transaction.jit, timeout, noted):
+                compiled, removed = _carry_out(changes, transaction.jit, noted)
+    except OSError as error:
+        raise settle.explained(error) from error
+    return Committed(bytecode_removed=compiled, jit_removed=removed, signal=noted.signum)
 
 
 def pending(root: Root) -> str | None:
-    """One line on an interrupted change; None if there is none. Takes no lock."""
-    found = journal.read(root.state_dir)
+    """One line on an unfinished change; None if there is none. Takes no lock.
+
+    Raises:
+        PendingError: Its journal cannot be read.
+    """
+    found = journal.read(root.state_dir, root.path)
     if found is None:
         return None
     files = sum(len(steps.files) for steps in found.roots)
     todo = "be put back" if found.phase == "prepared" else "be finished"
+    if process := locks.holder(root.state_dir / locks.NAME):
+        return f"process {process} is changing {files} files in {root.path} right now"
     return f"an interrupted change of {files} files in {root.path} is to {todo}: gatepatch recover"
 
 
-def recover(
-    roots: Sequence[Root],
-    *,
-    timeout: float = 60.0,
-    checkpoint: Checkpoint = lambda step: None,
-) -> tuple[Recovered, ...]:
+def recover(roots: Sequence[Root], *, timeout: float = 60.0) -> tuple[Recovered, ...]:
     """Settle what was interrupted: all-before if it was not committed, else all-after.
 
     Raises:
-        LockTimeoutError: Another process holds the lock.
+        LockTimeoutError: Another process holds a lock.
+        TransactionError: A state folder cannot be written.
         PendingError: It cannot be settled; the backups and the journal are kept.
     """
-    with_journal = [root for root in roots if journal.read(root.state_dir) is not None]
-    if not with_journal:
-        return ()
-    with _locked([root.state_dir for root in with_journal], timeout):
-        settled = [_settle(root.state_dir, checkpoint) for root in with_journal]
-    return tuple(recovered for recovered in settled if recovered is not None)
+    todo = {r.state_dir: r.path for r in roots if os.path.lexists(r.state_dir / journal.NAME)}
+    try:
+        with signals.noted() as noted, _locked(todo, timeout, noted):
+            settled = _settle(todo, timeout, noted)
+    except OSError as error:
+        raise settle.explained(error) from error
+    if noted.signum is not None:
+        signal.raise_signal(noted.signum)
+    return settled
 
 
 def read_state(root: Root) -> bytes | None:
@@ -197,44 +104,60 @@ def read_blob(root: Root, digest: str) -> bytes:
     return store.read_blob(root.state_dir, digest)
 
 
-def _prepare(changes: Sequence[RootChange], checkpoint: Checkpoint) -> Journal:
-    """Put the backups into the store and write the journal; nothing installed is touched yet."""
-    name = uuid.uuid4().hex[:12]
+def _carry_out(
+    changes: Sequence[RootChange], jit: Sequence[jitcache.Module], noted: signals.Noted
+) -> tuple[int, tuple[Path, ...]]:
+    """Do everything that stands between the locks; the counts are of bytecode and JIT."""
+    name = os.urandom(6).hex()
+    backups = [_backups(change) for change in changes]
+    entry = Journal(
+        id=name,
+        phase="prepared",
+        roots=tuple(_steps(*pair, name) for pair in zip(changes, backups, strict=True)),
+        jit=tuple(_module_step(module) for module in jit),
+    )
     try:
-        steps = []
-        for change in changes:
-            checkpoint("store")
-            root, state_dir = change.root.path, change.root.state_dir
-            backups = [(root / write.path).read_bytes() for write in change.writes]
-            for data in (*change.blobs, *backups):
-                store.write_blob(state_dir / store.STORE, data)
-            for data in change.foreign:
-                store.write_blob(state_dir / store.FOREIGN, data)
-            if (state_dir / store.STORE).is_dir():
-                sync_folder(state_dir / store.STORE)
-            steps.append(_steps(change, name))
-        entry = Journal(id=name, phase="prepared", roots=tuple(steps))
-        checkpoint("journal")
-        journal.write(entry)
-        return entry
-    except OSError as error:
-        for change in changes:
-            _clean(change.root.state_dir)
-        raise _explained(error) from error
+        _prepare(entry, changes, backups)
+        noted.check()
+        compiled = _execute(entry)
+        removed = jitcache.remove(jit)
+        noted.check()
+        journal.commit(entry)
+    except BaseException as error:
+        left = settle.undo(entry, error)
+        raise _outcome(error, left) from error
+    settle.finish(entry)
+    return compiled, removed
 
 
-def _steps(change: RootChange, name: str) -> RootSteps:
-    root = change.root.path
+def _backups(change: RootChange) -> tuple[bytes, ...]:
+    """What stands there now; a build lock may have been waited for since it was verified."""
+    found = []
+    for write in change.writes:
+        data = read(change.root.path / write.path)
+        if data is None or sha256(data) != write.before.sha256:
+            raise _stale([change.root.path / write.path])
+        found.append(data)
+    return tuple(found)
+
+
+def _steps(change: RootChange, backups: Sequence[bytes], name: str) -> RootSteps:
+    state_dir = change.root.state_dir
+    kept = {sha256(blob) for blob in change.blobs}
+    added = set(store.missing(state_dir, (*change.blobs, *backups)))
+    # Without a state document the store may be all that is left of one that was lost.
+    known = change.state is None or store.read_state(state_dir) is not None
+    surplus = (added | store.digests(state_dir) if known else added) - kept
     return RootSteps(
-        root=str(root),
-        state_dir=str(change.root.state_dir),
+        root=str(change.root.path),
+        state_dir=str(state_dir),
         files=tuple(
             FileStep(
                 path=write.path,
                 staged=f".{Path(write.path).name}.gatepatch-{name}",
                 before=write.before.sha256,
-                link=write.before.link,
-                mode=(root / write.path).stat().st_mode & 0o7777,
+                before_link=write.before.link,
+                after=sha256(write.after),
             )
             for write in change.writes
         ),
@@ -242,150 +165,41 @@ def _steps(change: RootChange, name: str) -> RootSteps:
             RenameStep(source=rename.source, destination=rename.destination)
             for rename in change.renames
         ),
-        state=change.state.decode() if change.state is not None else None,
-        keep=tuple(sha256(blob) for blob in change.blobs),
+        state=None if change.state is None else change.state.decode(),
+        added=tuple(sorted(added)),
+        surplus=tuple(sorted(surplus)),
     )
 
 
-def _execute(
-    entry: Journal, changes: Sequence[RootChange], checkpoint: Checkpoint, noted: _Noted
+def _prepare(
+    entry: Journal, changes: Sequence[RootChange], backups: Sequence[Sequence[bytes]]
 ) -> None:
+    """Write everything that takes room; nothing that is installed is touched yet."""
+    for change, own in zip(changes, backups, strict=True):
+        state_dir = change.root.state_dir
+        store.add(state_dir / store.STORE, (*change.blobs, *own))
+        store.add(state_dir / store.FOREIGN, change.foreign)
+        store.stage_state(state_dir, change.state)
+    journal.write(entry)
     for steps, change in zip(entry.roots, changes, strict=True):
         for step, write in zip(steps.files, change.writes, strict=True):
-            checkpoint("stage")
-            path, staged = _places(steps, step)
-            if write.link is not None:
-                stage_link(staged, write.link)
-            else:
-                stage(path, staged, write.after, newer_than=write.newer_than)
-    noted.check()
+            path, staged = settle.places(steps, step)
+            stage(path, staged, write.after, link=write.link, newer_than=write.newer_than)
+
+
+def _execute(entry: Journal) -> int:
+    """Put everything in its place, and count the compiled files that were removed."""
+    # Once before, so that what cannot be removed stops it here, and once after.
+    compiled = _remove_bytecode(entry)
     for steps in entry.roots:
         for step in steps.files:
-            checkpoint("replace")
-            path, staged = _places(steps, step)
+            path, staged = settle.places(steps, step)
             staged.replace(path)
         for rename in steps.renames:
-            checkpoint("rename")
-            (Path(steps.root) / rename.source).rename(Path(steps.root) / rename.destination)
-        _sync_folders(steps)
-
-
-def _undo(entry: Journal, checkpoint: Checkpoint) -> None:
-    """Put everything back, in reverse; keep journal and backups if any of it fails.
-
-    Raises:
-        PendingError: Something could not be put back.
-    """
-    problems: list[Problem] = []
-    for steps in reversed(entry.roots):
-        root = Path(steps.root)
-        for rename in reversed(steps.renames):
-            if (root / rename.destination).exists() and not (root / rename.source).exists():
-                checkpoint("undo-rename")
-                with _collected(problems, root / rename.destination):
-                    (root / rename.destination).rename(root / rename.source)
-        for step in reversed(steps.files):
-            checkpoint("undo-file")
-            with _collected(problems, root / step.path):
-                _undo_file(steps, step)
-        with _collected(problems, root):
-            _sync_folders(steps)
-    if problems:
-        raise PendingError(
-            (
-                *problems,
-                Problem(
-                    message="not everything could be put back; the backups are kept",
-                    where=str(Path(entry.roots[0].state_dir) / store.JOURNAL),
-                    hint="mend the cause, then: gatepatch recover",
-                ),
-            )
-        )
-    _remove_bytecode(entry)
-    checkpoint("undo-journal")
-    journal.drop(entry)
-    for steps in entry.roots:
-        _clean(Path(steps.state_dir))
-
-
-def _undo_file(steps: RootSteps, step: FileStep) -> None:
-    path, staged = _places(steps, step)
-    staged.unlink(missing_ok=True)
-    if image(path) == Image(sha256=step.before, link=step.link):
-        return
-    data = store.read_blob(Path(steps.state_dir), step.before)
-    if step.link is not None:
-        stage_link(staged, step.link)
-    elif path.exists():
-        stage(path, staged, data)
-    else:
-        staged.write_bytes(data)
-        staged.chmod(step.mode)
-    staged.replace(path)
-
-
-def _finish(entry: Journal, checkpoint: Checkpoint) -> None:
-    """Bring the state folders to what was committed, then drop the journal."""
-    for steps in entry.roots:
-        checkpoint("state")
-        store.write_state(Path(steps.state_dir), steps.state.encode() if steps.state else None)
-    checkpoint("drop-journal")
-    journal.drop(entry)
-    for steps in entry.roots:
-        checkpoint("clean")
-        store.drop_blobs(Path(steps.state_dir), steps.keep)
-        _clean(Path(steps.state_dir))
-
-
-def _settle(state_dir: Path, checkpoint: Checkpoint) -> Recovered | None:
-    entry = journal.read(state_dir)
-    if entry is None:
-        # A pointer whose journal is gone: the change was settled.
-        (state_dir / store.JOURNAL).unlink(missing_ok=True)
-        return None
-    try:
-        if entry.phase == "committed":
-            _finish(entry, checkpoint)
-        else:
-            _undo(entry, checkpoint)
-    except OSError as error:
-        raise PendingError(
-            Problem(
-                message=f"an interrupted change could not be settled: {error.strerror}",
-                where=str(error.filename or state_dir),
-                hint="mend the cause, then: gatepatch recover",
-            )
-        ) from error
-    return Recovered(
-        root=Path(entry.roots[0].root),
-        outcome="completed" if entry.phase == "committed" else "rolled-back",
-        files=tuple(step.path for steps in entry.roots for step in steps.files),
-    )
-
-
-def _verify(changes: Sequence[RootChange]) -> None:
-    problems = [
-        Problem(
-            message="has changed since the plan was made",
-            where=str(change.root.path / write.path),
-            hint="run the same command again",
-        )
-        for change in changes
-        for write in change.writes
-        if image(change.root.path / write.path) != write.before
-    ]
-    if problems:
-        raise StaleError(problems)
-
-
-def _places(steps: RootSteps, step: FileStep) -> tuple[Path, Path]:
-    path = Path(steps.root) / step.path
-    return path, path.with_name(step.staged)
-
-
-def _sync_folders(steps: RootSteps) -> None:
-    for folder in {(Path(steps.root) / step.path).parent for step in steps.files}:
-        sync_folder(folder)
+            root = Path(steps.root)
+            (root / rename.source).rename(root / rename.destination)
+        settle.sync_folders(steps)
+    return compiled + _remove_bytecode(entry)
 
 
 def _remove_bytecode(entry: Journal) -> int:
@@ -396,108 +210,130 @@ def _remove_bytecode(entry: Journal) -> int:
     )
 
 
-def _clean(state_dir: Path) -> None:
-    """Remove the backups of a root that carries nothing.
-
-    The lock file stays: to unlink it under a waiting process would let two hold "the" lock.
-    """
-    if not (state_dir / store.STATE).exists():
-        with contextlib.suppress(OSError):
-            store.drop_blobs(state_dir, ())
-
-
-@contextlib.contextmanager
-def _collected(problems: list[Problem], path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        problems.append(
-            Problem(message=f"could not be put back: {error.strerror}", where=str(path))
-        )
-    except GatepatchError as error:
-        problems.extend(error.problems)
-
-
-def _explained(error: BaseException) -> BaseException:
+def _outcome(error: BaseException, left: tuple[str, ...]) -> BaseException:
     if not isinstance(error, OSError):
         return error
-    return TransactionError(
-        Problem(
-            message=f"{error.strerror or error}; nothing was changed",
-            where=str(error.filename2 or error.filename or "writing"),
-            hint=_HINTS.get(error.errno or 0, "mend the cause, then run the same command again"),
+    explained = settle.explained(error)
+    if not left:
+        return explained
+    changed = Problem(message="was changed by someone else meanwhile", where=", ".join(left))
+    return TransactionError((*explained.problems, changed))
+
+
+def _settle(roots: dict[Path, Path], timeout: float, noted: signals.Noted) -> tuple[Recovered, ...]:
+    """Settle what is pending in some roots, which are locked."""
+    settled: list[Recovered] = []
+    for state_dir, root in roots.items():
+        entry = journal.read(state_dir, root)
+        if entry is None:
+            # A pointer whose journal is gone: the change was settled.
+            (state_dir / journal.NAME).unlink(missing_ok=True)
+            continue
+        modules = tuple(map(_module, entry.jit))
+        with _builds_held(modules, timeout, noted):
+            if entry.phase == "committed":
+                settle.finish(entry)
+                left: tuple[str, ...] = ()
+            else:
+                left = settle.undo(entry)
+                jitcache.remove(modules)
+        settled.extend(
+            Recovered(
+                root=Path(steps.root),
+                outcome="completed" if entry.phase == "committed" else "rolled-back",
+                files=tuple(step.path for step in steps.files),
+                left=tuple(path for path in left if Path(path).is_relative_to(steps.root)),
+            )
+            for steps in entry.roots
         )
+    return tuple(settled)
+
+
+def _verify(changes: Sequence[RootChange]) -> None:
+    """Compare everything with what the plan saw.
+
+    Raises:
+        StaleError: Something differs.
+    """
+    stale: list[Path] = []
+    for change in changes:
+        root, state_dir = change.root.path, change.root.state_dir
+        if change.state_before not in (UNCHECKED, store.read_state(state_dir)):
+            stale.append(state_dir / store.STATE)
+        stale += [root / w.path for w in change.writes if image(root / w.path) != w.before]
+        for rename in change.renames:
+            if not os.path.lexists(root / rename.source):
+                stale.append(root / rename.source)
+            if os.path.lexists(root / rename.destination):
+                stale.append(root / rename.destination)
+    if stale:
+        raise _stale(stale)
+
+
+def _stale(paths: Iterable[Path]) -> StaleError:
+    return StaleError(
+        Problem(
+            message="has changed since the plan was made",
+            where=str(path),
+            hint="run the same command again",
+        )
+        for path in paths
     )
 
 
-_HINTS = {
-    13: "run it as the owner of the files",
-    1: "run it as the owner of the files; lsattr shows whether one is immutable",
-    28: "make room on the device, then run the same command again",
-    30: "the file system is read-only: do this where the image is built, or remount it",
-}
+@contextlib.contextmanager
+def _locked(roots: dict[Path, Path], timeout: float, noted: signals.Noted) -> Iterator[None]:
+    """Hold the locks of some roots, and of whatever shares a pending journal with them."""
+    deadline = time.monotonic() + timeout
+    wanted = dict(roots)
+    while True:
+        with locks.held(wanted, deadline, noted.check):
+            # Looked at under the lock: whoever held it may just have been killed.
+            more = {
+                Path(steps.state_dir): Path(steps.root)
+                for state_dir, root in wanted.items()
+                if (entry := journal.read(state_dir, root)) is not None
+                for steps in entry.roots
+                if Path(steps.root).is_dir()
+            }
+            if more.keys() <= wanted.keys():
+                yield
+                return
+        wanted.update(more)
 
 
 @contextlib.contextmanager
-def _locked(state_dirs: Sequence[Path], timeout: float) -> Iterator[None]:
-    """Hold the locks of some roots, and of whatever shares a pending journal with them."""
-    from filelock import FileLock, Timeout
-
-    wanted = set(state_dirs)
-    for state_dir in state_dirs:
-        if entry := journal.read(state_dir):
-            wanted.update(Path(steps.state_dir) for steps in entry.roots)
-    deadline = time.monotonic() + timeout
+def _builds_held(
+    modules: Sequence[jitcache.Module], timeout: float, noted: signals.Noted
+) -> Iterator[None]:
+    """Let no build of the modules run meanwhile: it would read one source and stamp another."""
     with contextlib.ExitStack() as stack:
-        for state_dir in sorted(wanted):
-            lock = state_dir / store.LOCK
-            try:
-                state_dir.mkdir(parents=True, exist_ok=True)
-                left = max(0.0, deadline - time.monotonic())
-                stack.enter_context(FileLock(lock, timeout=left, poll_interval=0.02))
-            except Timeout:
-                raise LockTimeoutError(
-                    Problem(
-                        message=f"another gatepatch has held the lock for {timeout:g} s",
-                        where=str(lock),
-                        hint=f"see which: fuser {lock}",
-                    )
-                ) from None
-            except OSError as error:
-                raise _explained(error) from error
+        with noted.waiting():
+            stack.enter_context(jitcache.hold(modules, timeout))
         yield
 
 
-class _Noted:
-    """Signals that have come while they have to wait."""
-
-    def __init__(self) -> None:
-        self.signum: int | None = None
-
-    def note(self, signum: int, frame: FrameType | None) -> None:
-        self.signum = signum
-
-    def check(self) -> None:
-        if self.signum is not None:
-            raise SignalError(self.signum)
+def _module_step(module: jitcache.Module) -> ModuleStep:
+    return ModuleStep(
+        kind=module.kind,
+        name=module.name,
+        folder=str(module.folder),
+        lock=None if module.lock is None else str(module.lock),
+    )
 
 
-@contextlib.contextmanager
-def _signals_noted() -> Iterator[_Noted]:
-    noted = _Noted()
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    previous = [signal.signal(signum, noted.note) for signum in signals]
-    try:
-        yield noted
-    finally:
-        for signum, handler in zip(signals, previous, strict=True):
-            signal.signal(signum, handler if handler is not None else signal.SIG_DFL)
+def _module(step: ModuleStep) -> jitcache.Module:
+    return jitcache.Module(
+        kind=step.kind,
+        name=step.name,
+        folder=Path(step.folder),
+        lock=None if step.lock is None else Path(step.lock),
+        newest_output=0,
+    )
 
 
 __all__ = [
+    "UNCHECKED",
     "Committed",
     "Image",
     "Recovered",
