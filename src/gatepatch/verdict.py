@@ -70,8 +70,12 @@ def arch_of(point: Point) -> Arch | None:
     return point.arch if isinstance(point, CudaPass) else point
 
 
-def _like(point: Point, like: Arch) -> Point:
-    return CudaPass(like, point.suffix) if isinstance(point, CudaPass) else like
+def _like(point: Point, like: Arch, table: Mapping[Point, Bool]) -> Point:
+    if not isinstance(point, CudaPass):
+        return like
+    # Not every architecture has every suffix: there is no sm_90f to share a verdict with.
+    same = CudaPass(like, point.suffix)
+    return same if same in table else CudaPass(like)
 
 
 def wanted(before: Verdict, goal: Goal, *, shut: bool = False) -> Verdict:
@@ -91,7 +95,7 @@ def wanted(before: Verdict, goal: Goal, *, shut: bool = False) -> Verdict:
             table[point] = shut
         else:
             assert goal.like is not None
-            table[point] = before.table[_like(point, goal.like)]
+            table[point] = before.table[_like(point, goal.like, before.table)]
     return Verdict(table)
 
 

@@ -1,0 +1,221 @@
+"""Find the directives of a C or CUDA file, and how its conditional ones nest.
+
+A directive is a ``#`` (or ``%:``) first on its line, outside comments, strings and raw strings;
+a line is what is left once its continuations are taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gatepatch.gates.preprocessor import (
+    ConditionError,
+    Defined,
+    Expr,
+    Spliced,
+    Token,
+    Unary,
+    parse_tokens,
+    splice_lines,
+    strip,
+    tokens,
+)
+
+_NAMED = ("ifdef", "ifndef", "elifdef", "elifndef")
+_LATER = ("elif", "elifdef", "elifndef", "else")
+
+# Lines that can neither be a directive nor open a comment or a literal: skipped at once.
+_PLAIN = re.compile(r"(?:[ \t\f\v\r\0]*(?:[^\s\0#%\"'/][^\n\"'/]*)?\n)+")
+
+_REJECTS = re.compile(
+    r"(?:(?:asm|__asm__)(?:volatile|__volatile__)?\(\"(?:trap|brkpt);?\"\)|__trap\(\)|__brkpt\(\));"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Directive:
+    """One directive.
+
+    Args:
+        keyword: ``if``, ``define`` and so on; empty for a ``#`` with none.
+        start: The offset of its ``#``.
+        end: The offset behind its last token.
+        name: The keyword's token; None with an empty keyword.
+        body: The tokens behind the keyword.
+        line: Its first line, from 1.
+        end_line: Its last.
+        branch: The branch that it stands in; None outside all.
+    """
+
+    keyword: str
+    start: int
+    end: int
+    name: Token | None
+    body: tuple[Token, ...]
+    line: int
+    end_line: int
+    branch: Branch | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Branch:
+    """A conditional directive.
+
+    Args:
+        directive: The ``#if``, ``#elif``, ``#else`` or the like.
+        condition: What it tests, or why that does not parse; None for ``#else``.
+        earlier: The branches of the same ``#if`` before it.
+    """
+
+    directive: Directive
+    condition: Expr | ConditionError | None
+    earlier: tuple[Branch, ...]
+
+    @property
+    def parent(self) -> Branch | None:
+        """The branch around it; None outside all."""
+        return self.directive.branch
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where its condition stands: the first byte, and the byte behind the last."""
+        body = self.directive.body
+        return (body[0].start, body[-1].end) if body else (self.directive.end,) * 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """A file's directives.
+
+    Args:
+        directives: All of them, in order.
+        branches: The conditional ones, in order, by the offset at which they start.
+        ends: The directive that ends a branch; none where the file ends too early.
+    """
+
+    directives: tuple[Directive, ...]
+    branches: Mapping[int, Branch]
+    ends: Mapping[Branch, Directive]
+
+    def is_include_guard(self, branch: Branch) -> bool:
+        """Whether it is ``#ifndef X``, or the same by ``#if``, straight before ``#define X``."""
+        name = _not_defined(branch.condition)
+        place = self.directives.index(branch.directive) + 1
+        following = self.directives[place] if place < len(self.directives) else None
+        return (
+            name is not None
+            and following is not None
+            and following.keyword == "define"
+            and [token.text for token in following.body[:1]] == [name]
+        )
+
+    def rejects(self, source: bytes, branch: Branch) -> bool:
+        """Whether it guards an ``#error`` or a trap, and nothing else."""
+        if (end := self.ends.get(branch)) is None:
+            return False
+        start, stop = branch.directive.end, end.start
+        inside = [d for d in self.directives if start <= d.start < stop]
+        if any(d.keyword != "error" for d in inside):
+            return False
+        texts = []
+        for left, right in zip(
+            [start, *(d.end for d in inside)], [*(d.start for d in inside), stop], strict=True
+        ):
+            texts += [
+                token.text
+                for token in tokens(splice_lines(source[left:right]))
+                if token.kind != "newline"
+            ]
+        code = "".join(texts)
+        return bool(_REJECTS.fullmatch(code)) if code else bool(inside)
+
+
+def _not_defined(condition: Expr | ConditionError | None) -> str | None:
+    if isinstance(condition, Unary) and condition.operator == "!":
+        inner = strip(condition.operand)
+        return inner.name if isinstance(inner, Defined) else None
+    return None
+
+
+def scan(source: bytes) -> Scan:
+    """Find all directives of a file, and nest them; an unmatched ``#endif`` or ``#else`` is alone."""
+    directives: list[Directive] = []
+    branches: dict[int, Branch] = {}
+    ends: dict[Branch, Directive] = {}
+    stack: list[Branch] = []
+    for directive in _directives(source):
+        keyword = directive.keyword
+        earlier: tuple[Branch, ...] = ()
+        if stack and keyword in (*_LATER, "endif"):
+            last = stack.pop()
+            directive = replace(directive, branch=last.parent)
+            ends[last] = directive
+            earlier = (*last.earlier, last)
+        else:
+            directive = replace(directive, branch=stack[-1] if stack else None)
+        directives.append(directive)
+        if keyword in ("if", "ifdef", "ifndef", *_LATER):
+            branch = Branch(directive=directive, condition=_condition(directive), earlier=earlier)
+            branches[directive.start] = branch
+            stack.append(branch)
+    return Scan(directives=tuple(directives), branches=branches, ends=ends)
+
+
+def _condition(directive: Directive) -> Expr | ConditionError | None:
+    try:
+        if directive.keyword == "else":
+            return None
+        if directive.keyword in _NAMED:
+            return _named(directive)
+        return parse_tokens(directive.body, directive.end)
+    except ConditionError as error:
+        return error
+
+
+def _named(directive: Directive) -> Expr:
+    if not directive.body or directive.body[0].kind != "name":
+        raise ConditionError("expected a macro's name", directive.end)
+    name = directive.body[0]
+    defined = Defined(name.text, start=name.start, end=name.end)
+    if directive.keyword in ("ifdef", "elifdef"):
+        return defined
+    return Unary("!", defined, start=name.start, end=name.end)
+
+
+def _directives(source: bytes) -> Iterator[Directive]:
+    offset, line = 0, 1
+    for mark, rest in _lines(splice_lines(source)):
+        name = rest[0] if rest and rest[0].kind == "name" else None
+        end = rest[-1].end if rest else mark.end
+        line += source.count(b"\n", offset, mark.start)
+        offset = mark.start
+        yield Directive(
+            keyword=name.text if name else "",
+            start=mark.start,
+            end=end,
+            name=name,
+            body=rest[1:] if name else rest,
+            line=line,
+            end_line=line + source.count(b"\n", offset, end),
+            branch=None,
+        )
+
+
+def _lines(source: Spliced) -> Iterator[tuple[Token, tuple[Token, ...]]]:
+    """Yield each directive's ``#`` and the tokens behind it."""
+    index = 3 if source.text.startswith("\xef\xbb\xbf") else 0
+    while index < len(source.text):
+        if plain := _PLAIN.match(source.text, index):
+            index = plain.end()
+        line: list[Token] = []
+        for token in tokens(source, index):
+            if token.kind == "newline":
+                index = token.index + 1
+                break
+            line.append(token)
+        else:
+            index = len(source.text)
+        if line and line[0].text in ("#", "%:"):
+            yield line[0], tuple(line[1:])
