@@ -56,11 +56,21 @@ def in_child(action: Callable[[], object], step: Step) -> tuple[int, bool]:
         100 + ``exit_code`` for one of gatepatch's own, or the negative number of the signal
         that ended it.
     """
+    return result_of(start_child(action, step))
+
+
+def start_child(action: Callable[[], object], step: Step) -> int:
+    """The same without waiting; returns the child's process id."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # fork beside pytest-xdist's thread
         child = os.fork()
     if child == 0:
         _run(action, step)
+    return child
+
+
+def result_of(child: int) -> tuple[int, bool]:
+    """Wait for a child, and return as ``in_child`` does."""
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return (status, True) if status < 0 else (status % _FIRED, status >= _FIRED)
 

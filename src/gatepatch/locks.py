@@ -61,10 +61,13 @@ def _acquire(folder: Path, deadline: float, check: Callable[[], None]) -> int:
     lock = folder / NAME
     while True:
         check()
-        folder.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()  # not exist_ok: it fails where another removes the folder meanwhile
         try:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
+            if folder.is_symlink():
+                raise  # it leads nowhere
             continue  # another process has just removed the folder
         try:
             _wait(descriptor, lock, deadline, check)

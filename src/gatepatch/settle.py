@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from gatepatch import bytecode, journal, store
@@ -46,7 +47,7 @@ def undo(entry: Journal, cause: BaseException | None = None) -> tuple[str, ...]:
         with _collected(problems, Path(entry.roots[0].state_dir)):
             journal.drop(entry)
     if problems:
-        first = explained(cause).problems if isinstance(cause, OSError) else ()
+        first = (_problem(cause),) if isinstance(cause, OSError) else ()
         raise _pending(entry, (*first, *problems), "not everything could be put back")
     return tuple(left)
 
@@ -88,13 +89,10 @@ def sync_folders(steps: RootSteps) -> None:
 
 def explained(error: OSError) -> TransactionError:
     """An error of the operating system, after which everything was put back, in words."""
-    where = error.filename2 or error.filename
+    problem = _problem(error)
+    hint = _HINTS.get(error.errno or 0, "mend the cause, then run the same command again")
     return TransactionError(
-        Problem(
-            message=f"{error.strerror or error}; nothing was changed",
-            where=None if where is None else os.fsdecode(where),
-            hint=_HINTS.get(error.errno or 0, "mend the cause, then run the same command again"),
-        )
+        replace(problem, message=f"{problem.message}; nothing was changed", hint=hint)
     )
 
 
@@ -105,6 +103,13 @@ _HINTS = {
     errno.EDQUOT: "make room in the quota, then run the same command again",
     errno.EROFS: "the file system is read-only: do this where the image is built, or remount it",
 }
+
+
+def _problem(error: OSError) -> Problem:
+    where = error.filename2 or error.filename
+    return Problem(
+        message=error.strerror or str(error), where=None if where is None else os.fsdecode(where)
+    )
 
 
 def _undo_rename(steps: RootSteps, rename: RenameStep) -> None:
