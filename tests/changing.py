@@ -47,10 +47,12 @@ def root_of(path: Path) -> Root:
 
 def make_module(folder: Path) -> Module:
     """Make a built JIT module."""
-    module = folder / "jit" / "mod"
+    module = folder / "cached_ops" / "mod"
     module.mkdir(parents=True)
     (module / "mod.so").write_bytes(b"built")
-    return Module(kind="flashinfer", name="mod", folder=module, lock=None, newest_output=0)
+    lock = module.parent / "tmp" / "mod.lock"
+    lock.parent.mkdir()
+    return Module(kind="flashinfer", name="mod", folder=module, lock=lock, newest_output=0)
 
 
 def forward(*roots: Root, jit: tuple[Module, ...] = ()) -> Transaction:

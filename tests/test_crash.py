@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from changing import (
     FILES,
@@ -26,7 +27,7 @@ from changing import (
 from crashing import FailAt, KillWhere, SignalAt, counting, in_child, snapshot
 from gatepatch import locks
 from gatepatch.edits import sha256
-from gatepatch.errors import PendingError, SignalError, StaleError
+from gatepatch.errors import LockTimeoutError, PendingError, SignalError, StaleError
 from gatepatch.target import Root
 from gatepatch.transaction import Transaction, commit, pending, read_blob, read_state, recover
 
@@ -255,8 +256,23 @@ def test_recovery_removes_modules_that_may_derive_from_a_torn_tree(tmp_path: Pat
     transaction = forward(root, jit=(module,))
     _kill(transaction, lambda event, path: event == "os.rename" and path == str(module.folder))
     assert module.folder.exists()
+    torn = snapshot(root.path)
+    with FileLock(module.lock), pytest.raises(LockTimeoutError, match="mod is being built"):
+        recover([root], timeout=0.1)
+    assert snapshot(root.path) == torn
     recover([root])
     assert not module.folder.exists()
+    assert not root.state_dir.exists()
+
+
+def test_recovery_does_not_make_a_cache_anew_that_is_gone(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    before = snapshot(root.path)
+    _kill_at_commit(forward(root, jit=(make_module(tmp_path),)))
+    shutil.rmtree(tmp_path / "cached_ops")
+    recover([root])
+    assert snapshot(root.path) == before
+    assert not (tmp_path / "cached_ops").exists()
 
 
 def test_recovery_leaves_alone_what_someone_else_changed_since(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class ModuleStep:
     kind: str
     name: str
     folder: str
-    lock: str | None
+    lock: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -229,7 +229,8 @@ def _settle(roots: dict[Path, Path], timeout: float, noted: signals.Noted) -> tu
             # A pointer whose journal is gone: the change was settled.
             (state_dir / journal.NAME).unlink(missing_ok=True)
             continue
-        modules = tuple(map(_module, entry.jit))
+        # A cache that is gone holds no binary, and is not to be made anew.
+        modules = [m for m in map(_module, entry.jit) if m.lock.parent.is_dir()]
         with _builds_held(modules, timeout, noted):
             if entry.phase == "committed":
                 settle.finish(entry)
@@ -318,7 +319,7 @@ def _module_step(module: jitcache.Module) -> ModuleStep:
         kind=module.kind,
         name=module.name,
         folder=str(module.folder),
-        lock=None if module.lock is None else str(module.lock),
+        lock=str(module.lock),
     )
 
 
@@ -327,7 +328,7 @@ def _module(step: ModuleStep) -> jitcache.Module:
         kind=step.kind,
         name=step.name,
         folder=Path(step.folder),
-        lock=None if step.lock is None else Path(step.lock),
+        lock=Path(step.lock),
         newest_output=0,
     )
 
