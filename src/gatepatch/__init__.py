@@ -1,3 +1,51 @@
-"""Open architecture gates in installed packages: proved, reversible, per release."""
+"""Open architecture gates in installed packages: proved, reversible, per release.
+
+``gatepatch.apply("sm120-allreduce")`` opens the gates, ``gatepatch.revert()`` puts every file
+back. Importing this module loads none of its dependencies and writes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gatepatch.api import (
+        applied,
+        apply,
+        list_sets,
+        plan,
+        probe,
+        recover,
+        revert,
+        show,
+        status,
+    )
+    from gatepatch.errors import GatepatchError
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "GatepatchError",
+    "__version__",
+    "applied",
+    "apply",
+    "list_sets",
+    "plan",
+    "probe",
+    "recover",
+    "revert",
+    "show",
+    "status",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "gatepatch.errors" if name == "GatepatchError" else "gatepatch.api"
+    return getattr(importlib.import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

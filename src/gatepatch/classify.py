@@ -10,8 +10,8 @@ from typing import Literal
 from gatepatch.edits import sha256
 from gatepatch.results import WitnessKind
 from gatepatch.state import FileRecord
-from gatepatch.target import Witness
 from gatepatch.transaction import Image, image
+from gatepatch.witness import Witness
 
 FileKind = Literal["applied", "pristine", "upgraded", "foreign", "missing"]
 

@@ -244,7 +244,7 @@ def _condition(cursor: Cursor, path: str) -> str:
         from gatepatch.gates import preprocessor
 
         try:
-            preprocessor.parse(text)
+            preprocessor.parse(text.encode())
         except preprocessor.ConditionError as error:
             cursor.error(f"is no preprocessor condition: {error}")
     else:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from gatepatch.device_probe import Device
 from gatepatch.gates.result import Change
-from gatepatch.probe import Device
 from gatepatch.spec import Advisory
 
 SCHEMA = 1

@@ -27,6 +27,7 @@ class PlannedFile:
         classified: What stands there now.
         pristine: The bytes that the edits refer to.
         edits: Empty where the gates admit the architectures as they stand.
+        context: What the engine was given beside the bytes.
         spec: The set's edits.
     """
 
@@ -35,6 +36,7 @@ class PlannedFile:
     name: str
     classified: Classified
     pristine: bytes
+    context: Context
     edits: tuple[ByteEdit, ...]
     places: tuple[Place, ...]
     pinned: bool
@@ -135,6 +137,47 @@ def plan_set(
     return SetPlan(patch_set=patch_set, targets=tuple(targets))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """One file of a set, as it stands."""
+
+    target: Target
+    spec: TargetSpec
+    path: str
+    name: str
+    classified: Classified
+
+
+def inspect_set(
+    workspace: Workspace, patch_set: PatchSet, *, pins: Pins | None = None
+) -> tuple[Inspected, ...]:
+    """Look at the files of a set without planning it; what is not installed is left out.
+
+    Raises:
+        TargetError: A distribution's metadata is damaged.
+    """
+    planner = _Planner(workspace, patch_set, pins_of(patch_set) if pins is None else pins, False)
+    found = []
+    for distribution in dict.fromkeys(spec.distribution for spec in patch_set.targets):
+        target = workspace.target(distribution)
+        specs = [spec for spec in patch_set.targets if spec.distribution == distribution]
+        if target is None:
+            continue
+        try:
+            spec = next(iter(_candidates(target, specs)))
+        except RefusedError:
+            continue
+        for file in spec.files:
+            classified = planner.classify(target, file, planner.context(target, file.path, {}))
+            path = target.relative(file.path)
+            found.append(
+                Inspected(
+                    target=target, spec=spec, path=path, name=file.path, classified=classified
+                )
+            )
+    return tuple(found)
+
+
 def run_engine(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
     """Plan a file's edits with the engine for its language.
 
@@ -210,9 +253,8 @@ class _Planner:
     def _file(
         self, target: Target, file: FileSpec, planned: Mapping[str, PlannedFile]
     ) -> PlannedFile:
-        path = target.locate(file.path)
-        relative = target.relative(file.path)
-        classified = self._classify(target, file, path, relative, planned)
+        context = self.context(target, file.path, planned)
+        classified = self.classify(target, file, context)
         pristine = self._base(classified, target, file)
         pinned = self.pins.find(
             target.distribution, str(target.version), file.path, sha256(pristine)
@@ -221,28 +263,23 @@ class _Planner:
             pinned.result(pristine)
             edits, places = pinned.edits, pinned.places
         else:
-            found = run_engine(pristine, file.edits, self._context(target, file.path, planned))
+            found = run_engine(pristine, file.edits, context)
             edits, places = found.edits, tuple(map(Place.of, found.changes))
         return PlannedFile(
             target=target,
-            path=relative,
+            path=target.relative(file.path),
             name=file.path,
             classified=classified,
             pristine=pristine,
+            context=context,
             edits=edits,
             places=places,
             pinned=pinned is not None,
             spec=file.edits,
         )
 
-    def _classify(
-        self,
-        target: Target,
-        file: FileSpec,
-        path: Path,
-        relative: str,
-        planned: Mapping[str, PlannedFile],
-    ) -> Classified:
+    def classify(self, target: Target, file: FileSpec, context: Context) -> Classified:
+        """Say what a file of the set is."""
         version = str(target.version)
         witness = target.witness(file.path)
 
@@ -250,21 +287,21 @@ class _Planner:
             pin = self.pins.find_result(target.distribution, version, file.path, sha256(current))
             if pin is not None:
                 return pin.undo(current)
-            original = None
-            if witness is not None:
-                read = witness.read
-                original = read() if read else self.workspace.blob(target.root, witness.sha256)
+            if witness is None:
+                return None
+            read = witness.read
+            original = read() if read else self.workspace.blob(target.root, witness.sha256)
             if original is None:
                 return None
             try:
-                found = run_engine(original, file.edits, self._context(target, file.path, planned))
+                found = run_engine(original, file.edits, context)
             except RefusedError:
                 return None
             return original if splice(original, found.edits) == current else None
 
         return classify(
-            path,
-            record=self.workspace.state(target.root).files.get(relative),
+            target.locate(file.path),
+            record=self.workspace.state(target.root).files.get(target.relative(file.path)),
             witness=witness,
             blob=lambda digest: self.workspace.blob(target.root, digest),
             pinned=lambda before: (
@@ -298,7 +335,7 @@ class _Planner:
             )
         return classified.pristine
 
-    def _context(self, target: Target, name: str, planned: Mapping[str, PlannedFile]) -> Context:
+    def context(self, target: Target, name: str, planned: Mapping[str, PlannedFile]) -> Context:
         def read(path: str) -> bytes | None:
             if path in planned:
                 return planned[path].pristine

@@ -1,0 +1,247 @@
+"""The library: one function a command. Each loads what it needs when it is called."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gatepatch.arch import Arch
+    from gatepatch.device_probe import Probe, ProbeFailure
+    from gatepatch.results import Result
+    from gatepatch.spec import PatchSet
+    from gatepatch.transaction import Recovered
+    from gatepatch.workspace import Workspace
+
+PathLike = str | Path
+
+
+def apply(
+    name: str,
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+    assume: str | Sequence[str] = (),
+    all_devices: bool = False,
+    accept_current: bool = False,
+    require_pin: bool = False,
+    hide_aot: bool = False,
+    jit_roots: Sequence[PathLike] = (),
+    timeout: float = 60.0,
+) -> Result:
+    """Apply a patch set: all of it, or nothing.
+
+    Args:
+        name: The set's name, such as ``sm120-allreduce``.
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+        patches: Folders of your own patch sets.
+        assume: Architectures that stand in for the probe, such as ``sm_120``.
+        all_devices: Demand that every visible device is admitted, not just one.
+        accept_current: Take the present bytes of files edited by hand as the base.
+        require_pin: Refuse files that no pin knows.
+        hide_aot: Move prebuilt modules aside that would be loaded instead of the patched source.
+        jit_roots: More JIT cache roots to clear the set's modules from.
+        timeout: Seconds to wait for each lock.
+
+    Raises:
+        GatepatchError: Any refusal or failure; nothing was changed. The subclass says which.
+    """
+    from gatepatch import applier
+
+    return applier.apply(
+        _workspace(python, prefix),
+        name,
+        applier.Options(
+            patches=_paths(patches),
+            assume=_archs(assume),
+            all_devices=all_devices,
+            accept_current=accept_current,
+            require_pin=require_pin,
+            hide_aot=hide_aot,
+            jit_roots=_paths(jit_roots),
+            timeout=timeout,
+        ),
+    )
+
+
+def plan(
+    name: str,
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+    accept_current: bool = False,
+    require_pin: bool = False,
+    hide_aot: bool = False,
+) -> Result:
+    """Say what ``apply`` would do, with unified diffs and proofs. Writes nothing.
+
+    Raises:
+        GatepatchError: The set would be refused.
+    """
+    from gatepatch import applier
+
+    return applier.plan(
+        _workspace(python, prefix),
+        name,
+        applier.Options(
+            patches=_paths(patches),
+            accept_current=accept_current,
+            require_pin=require_pin,
+            hide_aot=hide_aot,
+        ),
+    )
+
+
+def revert(
+    name: str | None = None,
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+    discard_foreign: bool = False,
+    wheels: Sequence[PathLike] = (),
+    jit_roots: Sequence[PathLike] = (),
+    timeout: float = 60.0,
+) -> Result:
+    """Put the originals back, byte for byte.
+
+    Args:
+        name: The set to revert; all sets for None.
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+        patches: Folders of your own patch sets; read only where state has been lost.
+        discard_foreign: Replace files edited by hand by the pristine bytes; theirs are kept.
+        wheels: Wheels to take pristine bytes from.
+        jit_roots: More JIT cache roots to clear the set's modules from.
+        timeout: Seconds to wait for each lock.
+
+    Raises:
+        GatepatchError: Any refusal or failure; nothing was changed.
+    """
+    from gatepatch import reverter
+
+    return reverter.revert(
+        _workspace(python, prefix),
+        name,
+        reverter.Options(
+            patches=_paths(patches),
+            discard_foreign=discard_foreign,
+            wheels=_paths(wheels),
+            jit_roots=_paths(jit_roots),
+            timeout=timeout,
+        ),
+    )
+
+
+def status(
+    name: str | None = None,
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+) -> Result:
+    """Say what is applied, going by the files themselves. Writes nothing, takes no lock."""
+    from gatepatch import inspector
+
+    return inspector.status(_workspace(python, prefix), name, _paths(patches))
+
+
+def recover(
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    timeout: float = 60.0,
+) -> tuple[Recovered, ...]:
+    """Settle an interrupted change: all-before, or all-after if it had been committed.
+
+    Raises:
+        PendingError: It cannot be settled; the backups are kept.
+    """
+    from gatepatch import transaction
+
+    return transaction.recover(_workspace(python, prefix).roots(), timeout=timeout)
+
+
+def probe(*, timeout: float = 30.0) -> Probe | ProbeFailure:
+    """Ask CuPy, in a child process, which devices there are.
+
+    Args:
+        timeout: Seconds until the child is ended.
+    """
+    from gatepatch.device_probe import probe as ask
+
+    return ask(timeout)
+
+
+def list_sets(*, patches: Sequence[PathLike] = ()) -> tuple[PatchSet, ...]:
+    """Read every patch set: your own and those that ship.
+
+    Raises:
+        SpecError: One of them cannot be read.
+    """
+    from gatepatch import catalog
+
+    folders = _paths(patches)
+    return tuple(catalog.load(name, folders) for name in catalog.files(folders))
+
+
+def show(name: str, *, patches: Sequence[PathLike] = ()) -> PatchSet:
+    """Read one patch set.
+
+    Raises:
+        UnknownSetError: No set has this name.
+        SpecError: It cannot be read.
+    """
+    from gatepatch import catalog
+
+    return catalog.load(name, _paths(patches))
+
+
+@contextlib.contextmanager
+def applied(
+    name: str,
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+    assume: str | Sequence[str] = (),
+    jit_roots: Sequence[PathLike] = (),
+) -> Iterator[Result]:
+    """Apply a set, and revert it at the end of the block; a set applied before stays.
+
+    The arguments are those of ``apply``.
+    """
+    result = apply(
+        name, python=python, prefix=prefix, patches=patches, assume=assume, jit_roots=jit_roots
+    )
+    try:
+        yield result
+    finally:
+        if result.outcome == "applied":
+            revert(name, python=python, prefix=prefix, patches=patches, jit_roots=jit_roots)
+
+
+def _workspace(python: PathLike | None, prefix: PathLike | None) -> Workspace:
+    from gatepatch.environment import find_environment
+    from gatepatch.workspace import Workspace
+
+    return Workspace(find_environment(python=python, prefix=prefix))
+
+
+def _paths(paths: Sequence[PathLike]) -> tuple[Path, ...]:
+    return tuple(map(Path, paths))
+
+
+def _archs(assume: str | Sequence[str]) -> tuple[Arch, ...]:
+    from gatepatch.arch import Arch
+    from gatepatch.errors import UsageError
+
+    try:
+        return tuple(map(Arch.parse, [assume] if isinstance(assume, str) else assume))
+    except ValueError as error:
+        raise UsageError(f"--assume: {error}") from None

@@ -1,0 +1,423 @@
+"""Apply a set, or say what applying it would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from gatepatch import __version__, catalog, devices, jitcache
+from gatepatch.aot import AotBinary, find_aot
+from gatepatch.arch import Arch
+from gatepatch.edits import sha256, unified_diff
+from gatepatch.errors import Problem, RefusedError, StaleError
+from gatepatch.looking import look_at, refuse_foreign
+from gatepatch.merge import new_merges
+from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
+from gatepatch.reconcile import Reconciled, Wanted, reconcile
+from gatepatch.results import FileResult, Outcome, Result, SetResult
+from gatepatch.state import AppliedSet, Merge, SetFile
+from gatepatch.target import Root
+from gatepatch.transaction import Committed, Transaction, commit, recover
+from gatepatch.workspace import Workspace
+
+TRIES = 20
+"""How often a plan is made anew because another process changed something meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to apply.
+
+    Args:
+        patches: Folders of the user's own sets.
+        assume: Architectures that stand in for the probe.
+        all_devices: Whether every visible device must be admitted, not just one.
+        accept_current: Take the present bytes of foreign files as the base.
+        require_pin: Refuse files that no pin knows.
+        hide_aot: Move prebuilt modules aside that would be loaded instead.
+        jit_roots: More JIT cache roots.
+        timeout: Seconds to wait for each lock.
+    """
+
+    patches: tuple[Path, ...] = ()
+    assume: tuple[Arch, ...] = ()
+    all_devices: bool = False
+    accept_current: bool = False
+    require_pin: bool = False
+    hide_aot: bool = False
+    jit_roots: tuple[Path, ...] = ()
+    timeout: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One root's way to the wanted sets."""
+
+    root: Root
+    reconciled: Reconciled
+
+
+def apply(workspace: Workspace, name: str, options: Options) -> Result:
+    """Apply a set; see ``gatepatch.apply``."""
+    if workspace.pending():
+        recover(workspace.roots(), timeout=options.timeout)
+        workspace = Workspace(workspace.environment)
+    path = catalog.find(name, options.patches)
+    digest = sha256(path.read_bytes())
+    if (found := _carried(workspace, name, digest)) and not options.hide_aot:
+        archs = found[0][1].goal.archs
+        return _result(
+            "already-applied",
+            SetResult(name=name, outcome="already-applied", files=_carried_files(found)),
+            warnings=devices.warn(archs, options.assume),
+            assumed=options.assume,
+        )
+    patch_set = catalog.load(name, options.patches)
+    checked = devices.Checked()
+    for attempt in range(TRIES):
+        plan = _plan(workspace, name, options)
+        steps, warnings = _steps(workspace, plan, options)
+        changed = [step for step in steps if step.reconciled.change is not None]
+        writing = any(step.reconciled.before for step in changed)
+        if not changed or not (writing or _renames(changed)):
+            outcome: Outcome = "native" if _native(plan) else "already-applied"
+            if changed:  # only the state is written: it had been lost
+                commit(_transaction(changed, ()), timeout=options.timeout)
+            if not _native(plan):
+                warnings += devices.warn(patch_set.archs, options.assume)
+            return _result(
+                outcome,
+                _set_result(workspace, plan, steps, outcome),
+                warnings=warnings,
+                assumed=options.assume,
+            )
+        if attempt == 0:
+            checked = devices.check(
+                name, patch_set.archs, options.assume, all_devices=options.all_devices
+            )
+        try:
+            done = commit(_transaction(changed, _modules(plan, options)), timeout=options.timeout)
+        except StaleError:
+            if attempt == TRIES - 1:
+                raise
+            workspace = Workspace(workspace.environment)
+            continue
+        return _result(
+            "applied",
+            _set_result(workspace, plan, steps, "applied"),
+            devices=checked.devices,
+            warnings=(
+                *checked.warnings,
+                *warnings,
+                *devices.warn_imported(f.name for f in plan.files if f.edits),
+            ),
+            assumed=options.assume,
+            done=done,
+        )
+    raise AssertionError("unreachable")
+
+
+def plan(workspace: Workspace, name: str, options: Options) -> Result:
+    """Say what ``apply`` would do; see ``gatepatch.plan``."""
+    made = _plan(workspace, name, options)
+    steps, warnings = _steps(workspace, made, options)
+    outcome: Outcome = "already-applied"
+    if any(step.reconciled.before for step in steps):
+        outcome = "would-apply"
+    elif _native(made):
+        outcome = "native"
+    return replace(
+        _result(
+            outcome,
+            _set_result(workspace, made, steps, outcome, diff=True),
+            warnings=warnings,
+            assumed=options.assume,
+        ),
+        command="plan",
+        pending=workspace.pending(),
+    )
+
+
+def _plan(workspace: Workspace, name: str, options: Options) -> SetPlan:
+    return plan_set(
+        workspace,
+        catalog.load(name, options.patches),
+        accept_current=options.accept_current,
+        require_pin=options.require_pin,
+    )
+
+
+def _native(made: SetPlan) -> bool:
+    return all(target.native or target.target is None for target in made.targets)
+
+
+def _carried(workspace: Workspace, name: str, digest: str) -> list[tuple[Root, AppliedSet]]:
+    """Where the set is applied, if all of it is, from this YAML, and every file stands as written."""
+    found = []
+    for root in workspace.roots():
+        state = workspace.state(root)
+        if name in state.sets:
+            value = state.sets[name]
+            found.append((root, value))
+            for path in value.files:
+                file = root.path / path
+                if not file.is_file() or sha256(file.read_bytes()) != state.files[path].result:
+                    return []
+    names = {d for _, value in found for d in value.distributions}
+    for distribution in names:
+        target = workspace.target(distribution)
+        recorded = {value.distributions[distribution] for _, value in found}
+        if target is None or recorded != {str(target.version)}:
+            return []
+    if any(value.digest != digest for _, value in found) or workspace.pending():
+        return []
+    return found
+
+
+def _carried_files(found: Sequence[tuple[Root, AppliedSet]]) -> tuple[FileResult, ...]:
+    return tuple(
+        FileResult(
+            distribution=file.distribution,
+            version=file.version,
+            root=str(root.path),
+            path=path,
+            outcome="already-applied",
+            pinned=file.pinned,
+            witness="state",
+        )
+        for root, value in found
+        for path, file in value.files.items()
+    )
+
+
+def _steps(
+    workspace: Workspace, made: SetPlan, options: Options
+) -> tuple[list[_Step], tuple[str, ...]]:
+    """How every root that the set touches, or touched, gets to where it should be."""
+    name = made.patch_set.name
+    roots = {f.target.root.path: f.target.root for f in made.files}
+    for root in workspace.roots():
+        if name in workspace.state(root).sets:
+            roots.setdefault(root.path, root)
+    hidden = _hidden(workspace, made, options)
+    steps = []
+    warnings = [w for t in made.targets if t.target for w in t.target.warnings]
+    for root in roots.values():
+        wanted = _wanted(workspace, made, root, hidden.get(root.path, ()))
+        known = {f.path: f.classified for f in made.files if f.target.root == root}
+        found = reconcile(
+            root,
+            workspace.state(root),
+            wanted,
+            look=lambda path, root=root, known=known: (  # type: ignore[misc]
+                known[path] if path in known else look_at(workspace, root, path)
+            ),
+            refuse=lambda path, what, root=root: refuse_foreign(  # type: ignore[misc]
+                workspace, root, path, what, name
+            ),
+        )
+        warnings += found.warnings
+        steps.append(_Step(root=root, reconciled=found))
+    return steps, tuple(warnings)
+
+
+def _wanted(
+    workspace: Workspace, made: SetPlan, root: Root, hidden: tuple[tuple[str, str], ...]
+) -> Wanted:
+    state = workspace.state(root)
+    name = made.patch_set.name
+    value = _applied_set(made, root, hidden, state.sets.get(name))
+    sets = {**state.sets, name: value}
+    if not value.files and not value.hidden:
+        del sets[name]
+    merges = [merge for merge in state.merges if name not in merge.sets]
+    for file in made.files:
+        if file.target.root == root and file.path in value.files:
+            merges += _merges(file, sets)
+    accept = frozenset(
+        f.path for f in made.files if f.target.root == root and f.classified.kind == "foreign"
+    )
+    return Wanted(sets=sets, merges=tuple(merges), accept=accept)
+
+
+def _merges(file: PlannedFile, sets: Mapping[str, AppliedSet]) -> tuple[Merge, ...]:
+    digest = sha256(file.pristine)
+    files = {
+        n: s.files[file.path]
+        for n, s in sets.items()
+        if file.path in s.files and s.files[file.path].pristine == digest
+    }
+    own = next(n for n, f in files.items() if f.edits == file.edits and f.spec == file.spec)
+    return new_merges(
+        file.path,
+        files,
+        {n: s.goal for n, s in sets.items()},
+        own,
+        lambda edits, goal: run_engine(file.pristine, edits, replace(file.context, goal=goal)),
+    )
+
+
+def _applied_set(
+    made: SetPlan, root: Root, hidden: tuple[tuple[str, str], ...], old: AppliedSet | None
+) -> AppliedSet:
+    patch_set = made.patch_set
+    files = {
+        f.path: SetFile(
+            distribution=f.target.distribution,
+            version=str(f.target.version),
+            name=f.name,
+            pristine=sha256(f.pristine),
+            edits=f.edits,
+            spec=f.spec,
+            pinned=f.pinned,
+            unproved=tuple(p.unproved for p in f.places if p.unproved),
+        )
+        for f in made.files
+        if f.target.root == root and (f.edits or f.classified.kind == "foreign")
+    }
+    value = AppliedSet(
+        name=patch_set.name,
+        digest=patch_set.digest,
+        applied=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        tool=__version__,
+        goal=patch_set.goal,
+        distributions={
+            t.distribution: str(t.target.version) for t in made.targets if t.target is not None
+        },
+        jit=_jit(made.targets),
+        hidden=tuple(dict.fromkeys((*(old.hidden if old else ()), *hidden))),
+        files=files,
+    )
+    if old is not None and replace(value, applied=old.applied, tool=old.tool) == old:
+        return old
+    return value
+
+
+def _jit(targets: Sequence[PlannedTarget]) -> dict[str, tuple[str, ...]]:
+    """The modules that derive from what is edited."""
+    found: dict[str, tuple[str, ...]] = {}
+    for target in targets:
+        if target.spec is not None and not target.native:
+            for kind, names in target.spec.jit.items():
+                found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
+    return found
+
+
+def _modules(made: SetPlan, options: Options) -> tuple[jitcache.Module, ...]:
+    names = _jit(made.targets)
+    return jitcache.known_modules(names, options.jit_roots) if names else ()
+
+
+def _hidden(
+    workspace: Workspace, made: SetPlan, options: Options
+) -> dict[Path, tuple[tuple[str, str], ...]]:
+    """The prebuilt modules to move aside, by root.
+
+    Raises:
+        RefusedError: There are some, and the user has not asked to hide them.
+    """
+    binaries = find_aot(workspace.environment, _jit(made.targets))
+    if binaries and not options.hide_aot:
+        raise RefusedError([_aot_problem(binary, made.patch_set.name) for binary in binaries])
+    hidden: dict[Path, tuple[tuple[str, str], ...]] = {}
+    for binary in binaries:
+        pair = (binary.hidden, binary.path)
+        hidden[binary.root] = (*hidden.get(binary.root, ()), pair)
+    return hidden
+
+
+def _aot_problem(binary: AotBinary, name: str) -> Problem:
+    return Problem(
+        message=f"the prebuilt {binary.module} would be loaded, so a patched source has no effect",
+        where=str(binary.root / binary.path),
+        hint=f"move it aside in the same step: gatepatch apply {name} --hide-aot",
+    )
+
+
+def _transaction(steps: Sequence[_Step], modules: tuple[jitcache.Module, ...]) -> Transaction:
+    newest = max((module.newest_output for module in modules), default=0)
+    changes = []
+    for step in steps:
+        change = step.reconciled.change
+        if change is not None:
+            writes = tuple(replace(write, newer_than=newest) for write in change.writes)
+            changes.append(replace(change, writes=writes))
+    return Transaction(changes=tuple(changes), jit=modules)
+
+
+def _renames(steps: Sequence[_Step]) -> bool:
+    return any(step.reconciled.change and step.reconciled.change.renames for step in steps)
+
+
+def _set_result(
+    workspace: Workspace,
+    made: SetPlan,
+    steps: Sequence[_Step],
+    outcome: Outcome,
+    *,
+    diff: bool = False,
+) -> SetResult:
+    before = {
+        (step.root.path, path): data
+        for step in steps
+        for path, data in step.reconciled.before.items()
+    }
+    after = {
+        (step.root.path, write.path): write.after
+        for step in steps
+        if step.reconciled.change
+        for write in step.reconciled.change.writes
+    }
+    files = []
+    for file in made.files:
+        key = (file.target.root.path, file.path)
+        word: Outcome = "already-applied" if file.edits else "native"
+        if key in before:
+            word = "would-apply" if outcome == "would-apply" else "applied"
+        files.append(
+            FileResult(
+                distribution=file.target.distribution,
+                version=str(file.target.version),
+                root=str(file.target.root.path),
+                path=file.path,
+                outcome=word,
+                pinned=file.pinned,
+                witness=file.classified.witness,
+                places=file.places,
+                diff=unified_diff(file.path, before[key], after[key])
+                if diff and key in before
+                else "",
+            )
+        )
+    versions = {t.distribution: t.target.version for t in made.targets if t.target is not None}
+    return SetResult(
+        name=made.patch_set.name,
+        outcome=outcome,
+        summary=made.patch_set.summary,
+        files=tuple(files),
+        advisories=tuple(a for a in made.patch_set.advisories if a.applies(versions)),
+        notes=tuple(t.spec.note for t in made.targets if t.spec is not None and t.spec.note),
+    )
+
+
+def _result(
+    outcome: Outcome,
+    patch_set: SetResult,
+    *,
+    devices: tuple[devices.Device, ...] = (),
+    warnings: Sequence[str] = (),
+    assumed: Sequence[Arch] = (),
+    done: Committed | None = None,
+) -> Result:
+    return Result(
+        command="apply",
+        outcome=outcome,
+        sets=(patch_set,),
+        devices=devices,
+        assumed=tuple(str(arch) for arch in assumed),
+        warnings=tuple(dict.fromkeys(warnings)),
+        jit_removed=tuple(map(str, done.jit_removed)) if done else (),
+        signal=done.signal if done else None,
+    )

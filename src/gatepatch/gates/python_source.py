@@ -1,0 +1,286 @@
+"""The syntax of one Python file, with byte offsets: expressions, chains, statements."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gatepatch.errors import Problem, RefusedError
+from gatepatch.gates.python_scope import FunctionNode
+
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+_CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """The largest Boolean expression around a place: no ``and``, ``or`` or ``not`` is outside it.
+
+    Args:
+        node: Its root.
+        functions: The functions around it, the outermost first.
+        within: Qualified name of the function or class around it.
+        rejects: Whether what it guards rejects when it holds, as in ``if …: raise``.
+        tests: The conditions of the ``if`` statements around it, each with the value taken.
+    """
+
+    node: ast.expr
+    functions: tuple[FunctionNode, ...]
+    within: str
+    rejects: bool
+    tests: tuple[tuple[ast.expr, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Adjacent operands of a chain, or one expression, that a pattern matches.
+
+    Args:
+        nodes: The operands.
+        parent: The operator that they are operands of; None for the whole expression.
+        top: The largest Boolean expression around them.
+    """
+
+    nodes: tuple[ast.expr, ...]
+    parent: ast.BoolOp | ast.UnaryOp | ast.expr | None
+    top: Expression
+
+
+class Source:
+    """One file.
+
+    Raises:
+        RefusedError: It is not UTF-8, or does not parse.
+    """
+
+    def __init__(self, path: str, data: bytes):
+        self.path = path
+        self.data = data
+        self._skip = len(BOM) if data.startswith(BOM) else 0
+        for line in data[self._skip :].split(b"\n", 2)[:2]:
+            declared = _CODING.match(line)
+            if declared and declared[1].lower() not in (b"utf-8", b"utf8"):
+                raise RefusedError(
+                    Problem(
+                        message=f"is {declared[1].decode()}, and only UTF-8 is kept", where=path
+                    )
+                )
+        try:
+            data.decode("utf-8")
+            self.tree = ast.parse(data)
+        except UnicodeDecodeError as error:
+            raise RefusedError(Problem(message=f"is not UTF-8: {error}", where=path)) from None
+        except (SyntaxError, ValueError) as error:
+            line_number = getattr(error, "lineno", None)
+            where = f"{path}:{line_number}" if line_number else path
+            raise RefusedError(Problem(message=f"does not parse: {error}", where=where)) from None
+        self._starts = [0, *(m.end() for m in _NEWLINE.finditer(data[self._skip :]))]
+        self.newline = b"\r\n" if b"\r\n" in data else b"\n"
+        self.tops = tuple(_tops(self.tree))
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """The byte offsets of a node, without parentheses around it."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return (
+            self._skip + self._starts[node.lineno - 1] + node.col_offset,
+            self._skip + self._starts[node.end_lineno - 1] + node.end_col_offset,
+        )
+
+    def outer(self, node: ast.expr) -> tuple[int, int]:
+        """The byte offsets of an operand, with the parentheses around it alone."""
+        start, end = self.span(node)
+        while True:
+            before = re.search(rb"\((?:[ \t\r\n\\]|#[^\n]*\n)*$", self.data[:start])
+            after = re.match(rb"(?:[ \t\r\n\\]|#[^\n]*\n)*\)", self.data[end:])
+            if before is None or after is None:
+                return start, end
+            start, end = before.start(), end + after.end()
+
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        """The source of a node."""
+        start, end = self.span(node)
+        return self.data[start:end].decode("utf-8")
+
+    def line_span(self, first: int, last: int) -> tuple[int, int]:
+        """The byte offsets of whole lines, from 1, the line breaks included."""
+        starts = [*self._starts, len(self.data) - self._skip]
+        return self._skip + starts[first - 1], self._skip + starts[last]
+
+    def matches(self, pattern: str, within: str | None) -> list[Match]:
+        """Every place where a pattern matches, parentheses and white space ignored."""
+        root = ast.parse(f"({pattern})", mode="eval").body
+        return [
+            match
+            for top in self.tops
+            if is_within(top.within, within)
+            for match in _matches(root, top)
+        ]
+
+    def keywords(self, name: str, within: str | None) -> list[tuple[ast.expr, str]]:
+        """Every value of a keyword argument of this name, and the function that it stands in."""
+        return [
+            (keyword.value, place)
+            for call, place in _calls(self.tree)
+            if is_within(place, within)
+            for keyword in call.keywords
+            if keyword.arg == name
+        ]
+
+
+def is_within(place: str, within: str | None) -> bool:
+    """Whether a qualified name is the one named, or lies in it; its last names are enough."""
+    if within is None:
+        return True
+    names, wanted = place.split("."), within.split(".")
+    return any(names[i : i + len(wanted)] == wanted for i in range(len(names)))
+
+
+def same(first: ast.AST, second: ast.AST) -> bool:
+    """Whether two pieces of syntax are equal, places ignored."""
+    return ast.dump(first) == ast.dump(second)
+
+
+def flattened(node: ast.BoolOp) -> list[ast.expr]:
+    """The operands of a chain, nested chains of the same operator opened."""
+    found: list[ast.expr] = []
+    for operand in node.values:
+        if isinstance(operand, ast.BoolOp) and type(operand.op) is type(node.op):
+            found += flattened(operand)
+        else:
+            found.append(operand)
+    return found
+
+
+def _matches(pattern: ast.expr, top: Expression) -> Iterator[Match]:
+    if isinstance(pattern, ast.BoolOp):
+        wanted = flattened(pattern)
+        for chain in _chains(top.node):
+            if type(chain.op) is not type(pattern.op):
+                continue
+            operands = flattened(chain)
+            position = 0
+            while position + len(wanted) <= len(operands):
+                window = operands[position : position + len(wanted)]
+                if all(same(a, b) for a, b in zip(window, wanted, strict=True)):
+                    yield Match(tuple(window), chain, top)
+                    position += len(wanted)
+                else:
+                    position += 1
+        return
+    for node, parent in _with_parents(top.node, None):
+        if same(node, pattern):
+            yield Match((node,), parent, top)
+
+
+def _chains(node: ast.AST) -> Iterator[ast.BoolOp]:
+    """The chains in an expression, each flattened one once."""
+    for child, parent in _with_parents(node, None):
+        inner = isinstance(parent, ast.BoolOp) and isinstance(child, ast.BoolOp)
+        if isinstance(child, ast.BoolOp) and not (inner and type(child.op) is type(parent.op)):  # type: ignore[union-attr]
+            yield child
+
+
+def _with_parents(
+    node: ast.AST, parent: ast.expr | None
+) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """The operands of a Boolean expression, down to what is no operator any more."""
+    if isinstance(node, ast.expr):
+        yield node, parent
+        if isinstance(node, ast.BoolOp):
+            for operand in node.values:
+                yield from _with_parents(operand, node)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield from _with_parents(node.operand, node)
+
+
+_State = tuple[tuple[FunctionNode, ...], str, tuple[tuple[ast.expr, bool], ...]]
+
+
+def _tops(tree: ast.Module) -> Iterator[Expression]:
+    yield from _tops_in(tree.body, ((), "", ()))
+
+
+def _tops_in(body: Sequence[ast.stmt], state: _State) -> Iterator[Expression]:
+    functions, within, tests = state
+    for statement in body:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                for expression in (*statement.decorator_list, *_defaults(statement)):
+                    yield from _expressions(expression, state)
+                inner = ((*functions, statement), _join(within, statement.name), ())
+                yield from _tops_in(statement.body, inner)
+            case ast.ClassDef():
+                for expression in (*statement.decorator_list, *statement.bases):
+                    yield from _expressions(expression, state)
+                yield from _tops_in(
+                    statement.body, (functions, _join(within, statement.name), tests)
+                )
+            case ast.If(test=test):
+                yield from _expressions(test, state, rejects=_rejects(statement.body))
+                yield from _tops_in(statement.body, (functions, within, (*tests, (test, True))))
+                yield from _tops_in(statement.orelse, (functions, within, (*tests, (test, False))))
+            case _:
+                for _, value in ast.iter_fields(statement):
+                    for part in value if isinstance(value, list) else [value]:
+                        match part:
+                            case ast.stmt():
+                                yield from _tops_in([part], state)
+                            case ast.ExceptHandler():
+                                yield from _tops_in(part.body, state)
+                            case ast.match_case():
+                                yield from _tops_in(part.body, state)
+                            case ast.withitem():
+                                yield from _expressions(part.context_expr, state)
+                            case ast.expr():
+                                yield from _expressions(part, state)
+
+
+def _expressions(node: ast.expr, state: _State, *, rejects: bool = False) -> Iterator[Expression]:
+    """A maximal Boolean expression, and those inside its operands' own parts."""
+    functions, within, tests = state
+    yield Expression(node, functions, within, rejects, tests)
+    for operand, _ in _with_parents(node, None):
+        if isinstance(operand, ast.BoolOp):
+            continue
+        if isinstance(operand, ast.UnaryOp) and isinstance(operand.op, ast.Not):
+            continue
+        for child in ast.iter_child_nodes(operand):
+            for inner in _outermost(child):
+                yield from _expressions(inner, state)
+
+
+def _outermost(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.expr):
+        yield node
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _outermost(child)
+
+
+def _defaults(node: FunctionNode) -> list[ast.expr]:
+    return [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+
+
+def _rejects(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block does nothing but turn the caller away."""
+    match [s for s in body if not isinstance(s, ast.Expr)]:
+        case [ast.Raise()]:
+            return True
+        case [ast.Return(value=None)] | [ast.Return(value=ast.Constant(value=False | None))]:
+            return True
+    return False
+
+
+def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
+    for top in _tops(tree):
+        for operand, _ in _with_parents(top.node, None):
+            if isinstance(operand, ast.Call):
+                yield operand, top.within
+
+
+def _join(within: str, name: str) -> str:
+    return f"{within}.{name}" if within else name

@@ -1,0 +1,116 @@
+"""Say what is applied, going by the files themselves. Nothing is written, no lock is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gatepatch import catalog
+from gatepatch.classify import Classified
+from gatepatch.looking import look_at
+from gatepatch.planner import inspect_set
+from gatepatch.results import FileResult, Outcome, Result, SetResult, together
+from gatepatch.state import AppliedSet
+from gatepatch.target import Root
+from gatepatch.workspace import Workspace
+
+
+def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ()) -> Result:
+    """Say what is applied; see ``gatepatch.status``."""
+    sets: dict[str, SetResult] = {}
+    for root in workspace.roots():
+        for value in workspace.state(root).sets.values():
+            if name in (None, value.name):
+                files = [*(sets[value.name].files if value.name in sets else ())]
+                files += _state_files(workspace, root, value)
+                sets[value.name] = _set(value.name, files, len(files))
+    known = catalog.files(patches)
+    if name is not None and name not in sets:
+        catalog.find(name, patches)  # an unknown name is an error, with the nearest
+    for other in [name] if name else known:
+        if other in known:
+            result = _catalog_set(workspace, other, patches, sets.get(other))
+            if result is not None:
+                sets[other] = result
+    pending = workspace.pending()
+    outcome = together([result.outcome for result in sets.values()]) if sets else "pristine"
+    return Result(
+        command="status",
+        outcome="interrupted" if pending else outcome,
+        sets=tuple(sets[n] for n in sorted(sets)),
+        pending=pending,
+    )
+
+
+def _state_files(workspace: Workspace, root: Root, value: AppliedSet) -> list[FileResult]:
+    results = []
+    for path, file in value.files.items():
+        found = look_at(workspace, root, path)
+        target = workspace.target(file.distribution)
+        version = str(target.version) if target is not None else file.version
+        results.append(_file(root, path, file.distribution, version, found, pinned=file.pinned))
+    return results
+
+
+def _catalog_set(
+    workspace: Workspace, name: str, patches: Sequence[Path], known: SetResult | None
+) -> SetResult | None:
+    """What the set's own files say beside what state knows; None if nothing is installed."""
+    patch_set = catalog.load(name, patches)
+    seen = {(file.root, file.path) for file in known.files} if known else set()
+    files = list(known.files) if known else []
+    for item in inspect_set(workspace, patch_set):
+        root = item.target.root
+        if (str(root.path), item.path) in seen:
+            continue
+        found = _file(
+            root,
+            item.path,
+            item.target.distribution,
+            str(item.target.version),
+            item.classified,
+            pinned=item.classified.rebuilt,
+        )
+        if item.spec.expect == "native" and found.outcome == "pristine":
+            found = replace(found, outcome="native")
+        files.append(found)
+    if not files:
+        return None
+    return _set(name, files, len(seen), patch_set.summary)
+
+
+def _file(
+    root: Root,
+    path: str,
+    distribution: str,
+    version: str,
+    found: Classified,
+    *,
+    pinned: bool,
+) -> FileResult:
+    return FileResult(
+        distribution=distribution,
+        version=version,
+        root=str(root.path),
+        path=path,
+        outcome=found.kind,
+        pinned=pinned,
+        witness=found.witness,
+        detail=found.detail,
+    )
+
+
+def _set(name: str, files: Sequence[FileResult], known: int, summary: str = "") -> SetResult:
+    """One word for a set: by the files that state knows, if it knows any.
+
+    Half a set is no set, so one file that is not applied decides.
+    """
+    outcomes: list[Outcome] = [file.outcome for file in files[:known] or files]
+    outcome = together([word for word in outcomes if known == 0 or word != "applied"])
+    return SetResult(
+        name=name,
+        outcome="applied" if outcome == "skipped" else outcome,
+        summary=summary,
+        files=tuple(files),
+    )

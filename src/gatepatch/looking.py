@@ -1,0 +1,50 @@
+"""Look at files that state knows, without their sets' YAML."""
+
+from __future__ import annotations
+
+from gatepatch.classify import Classified, classify
+from gatepatch.errors import Problem, RefusedError
+from gatepatch.planner import foreign_problem
+from gatepatch.state import SetFile
+from gatepatch.target import Root, Target
+from gatepatch.witness import Witness
+from gatepatch.workspace import Workspace
+
+
+def look_at(workspace: Workspace, root: Root, path: str) -> Classified:
+    """Classify a file by what state and its witness know."""
+    target, file = _owner(workspace, root, path)
+    witness: Witness | None = None
+    if target is not None and file is not None and target.root == root:
+        witness = target.witness(file.name)
+    return classify(
+        root.path / path,
+        record=workspace.state(root).files.get(path),
+        witness=witness,
+        blob=lambda digest: workspace.blob(root, digest),
+    )
+
+
+def refuse_foreign(
+    workspace: Workspace, root: Root, path: str, found: Classified, name: str
+) -> RefusedError:
+    """The refusal of a file that is not gatepatch's to write, with the ways out."""
+    target, _ = _owner(workspace, root, path)
+    where = str(root.path / path)
+    if target is not None and found.kind == "foreign":
+        return RefusedError(foreign_problem(where, found, target, name))
+    return RefusedError(
+        Problem(
+            message=f"{found.kind}, and its pristine bytes are not to be had",
+            where=where,
+            hint=f"reinstall its package: {target.reinstall_command()}" if target else None,
+        )
+    )
+
+
+def _owner(workspace: Workspace, root: Root, path: str) -> tuple[Target | None, SetFile | None]:
+    for value in workspace.state(root).sets.values():
+        if path in value.files:
+            file = value.files[path]
+            return workspace.target(file.distribution), file
+    return None, None
