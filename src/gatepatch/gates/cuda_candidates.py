@@ -22,6 +22,7 @@ from gatepatch.gates.preprocessor import (
     operands,
     parse,
     shape,
+    splice_lines,
     strip,
     walk,
 )
@@ -32,7 +33,7 @@ Edits: TypeAlias = "tuple[ByteEdit, ...]"
 Operator: TypeAlias = 'Literal["&&", "||"]'
 
 _REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_DIGITS = re.compile(rb"0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*")
+_DIGITS = re.compile(r"0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*")
 
 
 def candidates(
@@ -45,7 +46,8 @@ def candidates(
     """
     if operand is not None:
         operator: Operator = "||" if goal.action == "open" else "&&"
-        yield from _added(buffer, match, operator, as_operand(operand, operator))
+        term = as_operand(operand, operator)
+        yield from _added(buffer, match, operator, term, derived=False)
         return
     for node in match.nodes:
         yield from _bounds(buffer, node, goal)
@@ -72,17 +74,19 @@ def _bounds(buffer: bytes, node: Expr, goal: Goal) -> Iterator[Edits]:
         names = macros(side)
         if not isinstance(number, Number) or not names or not all(map(is_target_macro, names)):
             continue
-        bound = _bound(side, operator, number.value, goal)
-        if bound is not None and bound != number.value:
-            old = buffer[number.start : number.end]
-            yield (ByteEdit(number.start, old, _DIGITS.sub(str(bound).encode(), old, count=1)),)
+        old = buffer[number.start : number.end]
+        # A guard that rejects opens where one that admits closes, so both ways are tried.
+        outward = (operator in ("<", "<=")) == (goal.action == "open")
+        for beyond in (outward, not outward):
+            bound = _bound(side, operator, number.value, goal, beyond=beyond)
+            if bound is not None and bound != number.value:
+                new = _DIGITS.sub(str(bound), splice_lines(old).text, count=1)
+                yield (ByteEdit(number.start, old, new.encode()),)
 
 
-def _bound(side: Expr, operator: str, present: int, goal: Goal) -> int | None:
-    """Work out the bound at which the architectures change sides."""
+def _bound(side: Expr, operator: str, present: int, goal: Goal, *, beyond: bool) -> int | None:
+    """Work out the bound at which the architectures change sides: behind them, or before."""
     lowest, highest = min(goal.archs), max(goal.archs)
-    upper = operator in ("<", "<=")
-    beyond = upper == (goal.action == "open")
     arch = _next(highest) if beyond else lowest
     edge = None if arch is None else _at(side, arch)
     if edge is None or operator in ("<", ">="):
@@ -158,8 +162,14 @@ def _ranges(archs: frozenset[Arch]) -> Iterator[tuple[int, int | None]]:
             yield from ((arch.cuda_arch, None) for arch in row)
 
 
-def _added(buffer: bytes, match: Match, operator: Operator, term: str) -> Iterator[Edits]:
-    """Add a term to all that matched, and to each operand of it."""
+def _added(
+    buffer: bytes, match: Match, operator: Operator, term: str, *, derived: bool = True
+) -> Iterator[Edits]:
+    """Add a term to all that matched, and to each operand of it.
+
+    A derived one goes to a single operand first: ``defined(X) && (A || B)`` reads better than
+    ``((defined(X) && A) || B)``.
+    """
     if len(match.nodes) == 1:
         yield _join(match.nodes[0], match.around, operator, term)
         return
@@ -167,7 +177,8 @@ def _added(buffer: bytes, match: Match, operator: Operator, term: str) -> Iterat
         [_join_run(match, operator, term)] if is_balanced(buffer[match.start : match.end]) else []
     )
     singly = [_join(node, match.operator, operator, term) for node in match.nodes]
-    yield from together + singly if match.operator == operator else singly + together
+    narrow = derived and (operator, match.operator) == ("||", "&&")
+    yield from singly + together if narrow else together + singly
 
 
 def _join(node: Expr, around: str, operator: Operator, term: str) -> Edits:

@@ -60,17 +60,28 @@ class Prover:
         return wanted(before, self.goal, shut=shut)
 
     def complaints(self, expected: Verdict, found: Verdict) -> tuple[str, ...]:
-        """Say where a verdict is not what it must be; empty if it is proved."""
-        said: list[str] = []
-        for point, function in expected.table.items():
-            if found.table[point] == function:
-                continue
-            change = f"{point} is {to_text(found.table[point])}, must be {to_text(function)}"
-            named = arch_of(point) in self.goal.archs
-            said.append(
-                change if named else f"{arch_of(point) or 'the host'} changes too: {change}"
-            )
-        return tuple(said)
+        """Say where a verdict is not what it must be, an architecture at a time; empty if proved."""
+        said: dict[str, list[str]] = {}
+        passes: dict[str, int] = {}
+        for point, must in expected.table.items():
+            arch = arch_of(point)
+            name = "the host" if arch is None else str(arch)
+            passes[name] = passes.get(name, 0) + 1
+            if (value := found.table[point]) != must:
+                verbs = ("is", "must be") if arch in self.goal.archs else ("becomes", "must stay")
+                text = f"{verbs[0]} {to_text(value)}, {verbs[1]} {to_text(must)}"
+                said.setdefault(name, []).append(f"{point} {text}")
+        return tuple(
+            f"{name} {texts[0].partition(' ')[2]}"
+            if _same(texts, passes[name])
+            else "; ".join(texts)
+            for name, texts in said.items()
+        )
+
+
+def _same(texts: list[str], passes: int) -> bool:
+    """Whether all passes of an architecture have the same to say."""
+    return len(texts) == passes and len({text.partition(" ")[2] for text in texts}) == 1
 
 
 class Outcome:

@@ -25,6 +25,7 @@ from gatepatch.gates.preprocessor import (
     strip,
     to_source,
     tokens,
+    walk,
 )
 
 
@@ -149,13 +150,26 @@ class _Run:
 def _match(run: _Run, first: int, size: int) -> Match:
     nodes = run.nodes[first : first + size]
     full = size == len(run.nodes)
+    # The operands may fill parentheses that the flattening went through.
+    filled = run.chain if full else _filled(run.chain, nodes)
+    place = filled or nodes[0]
+    around = run.around if full else "" if filled else run.operator
     return Match(
         nodes=nodes,
         operator=run.operator if size > 1 else "",
-        around=run.around if full else run.operator,
-        start=run.chain.start if full else nodes[0].start,
-        end=run.chain.end if full else nodes[-1].end,
+        around=around,
+        start=place.start,
+        end=filled.end if filled else nodes[-1].end,
     )
+
+
+def _filled(chain: Expr, nodes: tuple[Expr, ...]) -> Expr | None:
+    for inner in walk(chain):
+        if isinstance(inner, Chain):
+            flat = operands(inner)
+            if len(flat) == len(nodes) and flat[0] is nodes[0] and flat[-1] is nodes[-1]:
+                return inner
+    return None
 
 
 def _runs(node: Expr, around: str) -> Iterator[_Run]:
