@@ -1,0 +1,85 @@
+"""The command line: parse, make one library call, render, return an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from gatepatch import __version__
+from gatepatch.errors import GatepatchError, Problem, SignalError, UsageError
+from gatepatch.report import Printer, error_json
+
+EXIT_CODES = """\
+exit codes:
+  0    done, or nothing to do (already applied, native)
+  1    refused or failed, and nothing was changed
+  2    the command line is wrong
+  3    a trial put everything back
+  4    an interrupted change is pending or could not be settled
+  130  interrupted, 143 terminated; nothing was changed"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are gatepatch's, so that they can be JSON too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(Problem(message=message, hint=f"{self.prog} --help"))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; return its exit code.
+
+    Args:
+        arguments: Those of this process by default.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    command = next((word for word in words if not word.startswith("-")), "gatepatch")
+    out, err = Printer(sys.stdout), Printer(sys.stderr)
+    try:
+        options = _parser().parse_args(words)
+        run: Callable[[argparse.Namespace, Printer, Printer], int] = options.run
+        return run(options, out, err)
+    except GatepatchError as error:
+        if as_json:
+            print(error_json(error, command))
+        err.error(error)
+        return 128 + error.signum if isinstance(error, SignalError) else error.exit_code
+    except KeyboardInterrupt:
+        interrupted = SignalError(2)
+        if as_json:
+            print(error_json(interrupted, command))
+        err.error(interrupted)
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has gone; that is no failure of the command.
+        sys.stdout = None
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from gatepatch import commands
+
+    parser = _Parser(
+        prog="gatepatch",
+        description="Open architecture gates in installed packages: proved, reversible, per release.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"gatepatch {__version__}")
+    added = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for command in commands.ALL:
+        sub = added.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.description or command.summary,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.arguments(sub)
+        sub.add_argument("--json", action="store_true", help="print one JSON document")
+        sub.set_defaults(run=command.run, prog=sub.prog)
+    return parser

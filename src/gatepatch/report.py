@@ -1,0 +1,194 @@
+"""Put results into words for a person, or into one JSON document for a machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, TextIO
+
+from gatepatch.arch import Arch
+from gatepatch.errors import GatepatchError
+from gatepatch.results import SCHEMA, FileResult, Outcome, Place, Result, SetResult
+from gatepatch.spec import PatchSet, TargetSpec
+
+_COLOURS: Mapping[str, str] = {
+    "applied": "32",
+    "already-applied": "32",
+    "native": "32",
+    "would-apply": "36",
+    "reverted": "32",
+    "upgraded": "33",
+    "missing": "31",
+    "foreign": "31",
+    "refused": "31",
+    "interrupted": "31",
+    "danger": "31",
+    "warning": "33",
+    "error": "31",
+}
+
+
+def to_json(value: object) -> str:
+    """One JSON document, indented."""
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Arch):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, frozenset | set):
+        return sorted(_plain(item) for item in value)
+    if isinstance(value, Iterable):
+        return [_plain(item) for item in value]
+    return str(value)
+
+
+def error_json(error: GatepatchError, command: str) -> str:
+    """The JSON document of an error."""
+    outcome: Outcome = "interrupted" if error.exit_code in (4, 130, 143) else "refused"
+    return to_json(
+        {
+            "schema": SCHEMA,
+            "command": command,
+            "outcome": outcome,
+            "error": error.code,
+            "problems": error.problems,
+        }
+    )
+
+
+class Printer:
+    """Writes for a person; colour only on a terminal, and not where ``NO_COLOR`` is set.
+
+    Args:
+        stream: Where to write.
+    """
+
+    def __init__(self, stream: TextIO):
+        self.stream = stream
+        self.colour = stream.isatty() and not os.environ.get("NO_COLOR")
+
+    def line(self, text: str = "") -> None:
+        """Write one line."""
+        print(text, file=self.stream)
+
+    def word(self, word: str, width: int = 0) -> str:
+        """A word in its colour, padded."""
+        code = _COLOURS.get(word)
+        padded = word.ljust(width)
+        return f"\x1b[{code}m{padded}\x1b[0m" if self.colour and code else padded
+
+    def error(self, error: GatepatchError) -> None:
+        """Write an error, each problem with its place and its hint."""
+        for problem in error.problems:
+            where = f"{problem.where}: " if problem.where else ""
+            self.line(f"{self.word('error')}: {where}{problem.message}")
+            if problem.hint:
+                for line in problem.hint.splitlines():
+                    self.line(f"  {line.strip()}")
+
+    def warnings(self, warnings: Sequence[str]) -> None:
+        """Write warnings."""
+        for warning in warnings:
+            self.line(f"{self.word('warning')}: {warning}")
+
+    def result(self, result: Result, *, diffs: bool = False) -> None:
+        """Write what a command did, set by set and file by file."""
+        if not result.sets:
+            self.line(f"{self.word(result.outcome)}: no set is applied")
+        for value in result.sets:
+            self._set(value, diffs=diffs)
+        for folder in result.jit_removed:
+            self.line(f"JIT binaries removed: {folder}")
+
+    def _set(self, value: SetResult, *, diffs: bool) -> None:
+        self.line(f"{value.name}: {self.word(value.outcome)}")
+        width = max((len(file.outcome) for file in value.files), default=0)
+        for file in value.files:
+            self._file(file, width)
+        for note in value.notes:
+            self.line(f"  note: {_folded(note)}")
+        for advisory in value.advisories:
+            self.line(f"  {self.word(advisory.severity)}: {_folded(advisory.text)}")
+            self.line(f"    source: {advisory.source}")
+        if diffs:
+            for file in value.files:
+                self._proofs(file)
+                if file.diff:
+                    self.line(file.diff.rstrip("\n"))
+
+    def _file(self, file: FileResult, width: int) -> None:
+        facts = [f"{file.distribution} {file.version}"]
+        if file.outcome not in ("missing", "skipped"):
+            facts.append("pinned" if file.pinned else "not pinned")
+        if file.witness == "none" and file.outcome in ("pristine", "applied", "would-apply"):
+            facts.append("unwitnessed")
+        self.line(f"  {self.word(file.outcome, width)}  {file.path}  ({', '.join(facts)})")
+        if file.detail:
+            self.line(f"    {file.detail}")
+        for reason in dict.fromkeys(place.unproved for place in file.places if place.unproved):
+            self.line(f"    {self.word('warning')}: not proved: {_folded(reason)}")
+
+    def _proofs(self, file: FileResult) -> None:
+        """The verdicts before and after, those of equal places once."""
+        groups: dict[tuple[str, str], list[Place]] = {}
+        for place in file.places:
+            if place.verdict_before:
+                key = (str(place.verdict_before), str(place.verdict_after))
+                groups.setdefault(key, []).append(place)
+        for places in groups.values():
+            lines = ", ".join(str(place.line) for place in places)
+            self.line(f"  {file.path}, line {lines}: verdict by architecture")
+            for title, verdict in (
+                ("before", places[0].verdict_before),
+                ("after", places[0].verdict_after),
+            ):
+                for word, archs in verdict.items():
+                    self.line(f"    {title:6}  {archs}: {word}")
+
+    def patch_set(self, value: PatchSet) -> None:
+        """Write what a set is for, and what it does to which releases."""
+        named = ", ".join(f"SM {arch}" for arch in sorted(value.archs))
+        self.line(f"{value.name}: {value.summary}")
+        self.line(f"  {'admits' if value.action == 'open' else 'excludes'}: {named}")
+        if value.like:
+            self.line(f"  like: SM {value.like}")
+        self.line(f"  why: {_folded(value.why)}")
+        for advisory in value.advisories:
+            about = ", ".join(f"{name} {spec}" for name, spec in advisory.when.items())
+            about = f" ({about})" if about else ""
+            self.line(f"  {self.word(advisory.severity)}{about}: {_folded(advisory.text)}")
+            self.line(f"    source: {advisory.source}")
+        for target in value.targets:
+            self._target(target)
+        self.line(f"  read from: {value.source}")
+
+    def _target(self, target: TargetSpec) -> None:
+        native = ", expected to admit them by itself" if target.expect == "native" else ""
+        self.line(f"  {target.distribution} {target.versions}{native}")
+        for file in target.files:
+            self.line(f"    {file.path}  ({_counted(len(file.edits), 'edit')})")
+        if target.note:
+            self.line(f"    note: {_folded(target.note)}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def printer_to(stream: TextIO | None = None) -> Printer:
+    """A printer; to stdout by default."""
+    return Printer(stream or sys.stdout)
