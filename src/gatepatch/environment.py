@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import subprocess
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gatepatch.errors import Problem, TargetError, UsageError
 
+# What the interpreter's own start-up files print goes to stdout as well, hence the mark.
+_MARK = "gatepatch:"
 _QUERY = (
-    "import json, sys; print(json.dumps([sys.executable, sys.prefix, sys.version_info[:2],"
-    " [p for p in sys.path if p]]))"
+    f"import json, sys; print('{_MARK}' + json.dumps([sys.executable, sys.prefix,"
+    " sys.version_info[:2], [p for p in sys.path if p]]))"
 )
 
 _LAYOUTS = (
@@ -52,8 +54,10 @@ def find_environment(
 
     Args:
         python: Its interpreter. It is asked for its ``sys.path``, so user site, ``.pth`` files
-            and ``PYTHONPATH`` count as they would for a server started from here.
-        prefix: Its folder. Where the interpreter in it cannot run, its layout is read.
+            and ``PYTHONPATH`` count as they would for a server started from here. The folder of
+            a script and the current folder do not.
+        prefix: Its folder. Where no interpreter in it can run, its layout is read, and the user
+            site and an enclosing system's packages are not seen.
 
     Raises:
         UsageError: Both are given, or there is no such thing.
@@ -62,54 +66,95 @@ def find_environment(
     if python is not None and prefix is not None:
         raise UsageError("give --python or --prefix, not both")
     if python is not None:
-        return _ask(Path(python))
+        return _ask(_interpreter(python))
     if prefix is not None:
-        return _of_prefix(Path(prefix))
+        return _of_prefix(Path(prefix).absolute())
     return Environment(
         python=Path(sys.executable) if sys.executable else None,
         prefix=Path(sys.prefix),
         version=sys.version_info[:2],
-        paths=_existing(sys.path),
+        paths=_existing(_running_paths()),
         running=True,
     )
 
 
-def _ask(python: Path) -> Environment:
-    if os.sep not in str(python):
+def _running_paths() -> list[str]:
+    """This process's import path, without what only its own script or current folder adds."""
+    paths = list(sys.path)
+    if not paths or sys.flags.isolated or getattr(sys.flags, "safe_path", False):
+        return paths
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    own = [str(Path(main).absolute().parent)] if main else []
+    with contextlib.suppress(OSError):  # the current folder may be gone
+        own.append(str(Path.cwd()))
+    return paths[1:] if paths[0] in own else paths
+
+
+def _interpreter(python: str | Path) -> Path:
+    """The interpreter that a person named: a path, or a command's name."""
+    found = Path(python)
+    if isinstance(python, str) and os.sep not in python:
         import shutil
 
-        python = Path(shutil.which(python) or python)
-    if not python.is_file():
-        raise UsageError(Problem(message="no such interpreter", where=str(python)))
+        found = Path(shutil.which(python) or python)
+    if not found.is_file():
+        hint = f"its folder is named by --prefix {found}" if found.is_dir() else None
+        raise UsageError(Problem(message="no such interpreter", where=str(python), hint=hint))
+    return found.absolute()  # not resolved: a virtual environment is where its link lies
+
+
+def _ask(python: Path) -> Environment:
+    import json
+    import subprocess
+
     try:
         done = subprocess.run(
-            [python, "-c", _QUERY], capture_output=True, timeout=60, check=True, text=True
+            [python, "-B", "-c", _QUERY],  # -B: start-up files may import, and nothing is written
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=True,
+            text=True,
+            errors="surrogateescape",
         )
-        executable, prefix, version, paths = json.loads(done.stdout.splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        detail = getattr(error, "stderr", "") or str(error)
+        answer = next(x for x in done.stdout.splitlines() if _MARK in x).partition(_MARK)[2]
+        executable, prefix, version, paths = json.loads(answer)
+    except (OSError, subprocess.SubprocessError, ValueError, StopIteration) as error:
+        said = getattr(error, "stderr", None)
+        lines = said.strip().splitlines() if isinstance(said, str) else []
         raise TargetError(
-            Problem(message=f"does not answer as a Python interpreter: {detail}", where=str(python))
+            Problem(
+                message="does not answer as a Python interpreter: "
+                + (lines[-1] if lines else str(error) or "no answer"),
+                where=str(python),
+            )
         ) from None
     return Environment(
         python=Path(executable or python),
         prefix=Path(prefix),
         version=(version[0], version[1]),
         paths=_existing(paths),
-        running=os.path.realpath(prefix) == os.path.realpath(sys.prefix),
+        running=(os.path.realpath(prefix), tuple(version))
+        == (os.path.realpath(sys.prefix), sys.version_info[:2]),
     )
 
 
 def _of_prefix(prefix: Path) -> Environment:
     if not prefix.is_dir():
         raise UsageError(Problem(message="no such folder", where=str(prefix)))
-    for python in (*sorted(prefix.glob("bin/python3")), *sorted(prefix.glob("bin/python"))):
-        try:
-            found = _ask(python)
-        except (TargetError, UsageError):
-            continue
-        if os.path.realpath(found.prefix) == os.path.realpath(prefix):
-            return found
+    for name in ("python3", "python", "python3.[0-9]", "python3.[0-9][0-9]"):
+        for python in sorted(prefix.glob(f"bin/{name}")):
+            try:
+                found = _ask(python)
+            except TargetError:
+                continue
+            if os.path.realpath(found.prefix) == os.path.realpath(prefix):
+                return found
+    return _by_layout(prefix)
+
+
+def _by_layout(prefix: Path) -> Environment:
+    """An environment whose interpreter cannot run: a mounted image, another machine's."""
     folders = [folder for layout in _LAYOUTS for folder in sorted(prefix.glob(layout))]
     if not folders:
         raise TargetError(
@@ -119,25 +164,64 @@ def _of_prefix(prefix: Path) -> Environment:
                 hint="name its interpreter instead: --python EXE",
             )
         )
-    digits = folders[0].parent.name.removeprefix("python").split(".")
-    version = (int(digits[0]), int(digits[1])) if len(digits) == 2 else sys.version_info[:2]
-    lines = (line for folder in folders for line in _pth_folders(folder))
+    versions = {v for v in map(_version_of, folders) if v is not None}
+    told = _told_version(prefix)
+    if told is None and len(versions) > 1:
+        raise TargetError(
+            Problem(
+                message="holds several Pythons: "
+                + ", ".join(f"{major}.{minor}" for major, minor in sorted(versions)),
+                where=str(prefix),
+                hint="name the interpreter: --python EXE",
+            )
+        )
+    version = told or next(iter(versions), sys.version_info[:2])
+    own = [folder for folder in folders if _version_of(folder) in (None, version)]
     return Environment(
         python=None,
         prefix=prefix,
         version=version,
-        paths=_existing([*map(str, folders), *lines]),
+        paths=_existing(path for folder in own for path in (str(folder), *_pth_folders(folder))),
         running=False,
     )
 
 
-def _pth_folders(folder: Path) -> Iterable[str]:
-    """The folders that a site folder's ``.pth`` files add, as ``site`` reads them."""
+def _version_of(folder: Path) -> tuple[int, int] | None:
+    found = re.fullmatch(r"python3\.(\d+)", folder.parent.name)
+    return (3, int(found[1])) if found else None
+
+
+def _told_version(prefix: Path) -> tuple[int, int] | None:
+    """The version that a virtual environment's own note has."""
+    try:
+        text = (prefix / "pyvenv.cfg").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    found = re.search(r"^version(?:_info)?\s*=\s*3\.(\d+)", text, re.MULTILINE)
+    return (3, int(found[1])) if found else None
+
+
+def pth_lines(pth: Path) -> Iterator[str]:
+    """The folders that a ``.pth`` file adds, as it writes them; source: ``site.addpackage``."""
+    try:
+        text = pth.read_text("utf-8-sig", "surrogateescape")
+    except OSError:
+        return
+    for line in text.splitlines():
+        if line.strip() and not line.startswith(("#", "import ", "import\t")):
+            yield line.rstrip()
+
+
+def _pth_folders(folder: Path) -> Iterator[str]:
     for pth in sorted(folder.glob("*.pth")):
-        for line in pth.read_text("utf-8", "replace").splitlines():
-            if line.strip() and not line.startswith(("#", "import ", "import\t")):
-                yield str(folder / line.strip())
+        if not pth.name.startswith("."):
+            yield from (str(folder / line) for line in pth_lines(pth))
 
 
 def _existing(paths: Iterable[str]) -> tuple[Path, ...]:
-    return tuple(Path(path) for path in dict.fromkeys(paths) if path and Path(path).is_dir())
+    """The folders that exist, each once: lib64 is often a link to lib."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        if path and Path(path).is_dir():
+            found.setdefault(os.path.realpath(path), Path(os.path.normpath(Path(path).absolute())))
+    return tuple(found.values())

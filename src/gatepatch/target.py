@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gatepatch.editable import Location, editable_location
 from gatepatch.environment import Environment
 from gatepatch.errors import Problem, TargetError
+from gatepatch.metadata import canonical_name, is_whole, metadata_in, requirement, version_of
 from gatepatch.witness import Witness, git_folder, git_witness, record_witness
 
 
@@ -47,6 +48,7 @@ class Target:
         location: Where its packages are imported from.
         editable: Whether it is an editable install.
         python: The interpreter of its environment, for commands to be printed.
+        paths: The folders that its environment imports from, in order.
         warnings: What a person should know, such as a second copy.
     """
 
@@ -57,6 +59,7 @@ class Target:
     location: Location
     editable: bool
     python: Path | None
+    paths: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def locate(self, path: str) -> Path:
@@ -68,10 +71,17 @@ class Target:
             TargetError: It leaves the root, in itself or through a symlink.
         """
         parts = path.split("/")
-        if path.startswith("/") or "\\" in path or any(p in ("", ".", "..") for p in parts):
+        if "\\" in path or "\0" in path or any(part in ("", ".", "..") for part in parts):
             raise TargetError(Problem(message="is no path inside a distribution", where=path))
-        top = self.location.packages.get(parts[0], self.location.base / parts[0])
-        lexical = top.joinpath(*parts[1:])
+        lexical = self.location.find(parts)
+        if lexical is None:
+            raise TargetError(
+                Problem(
+                    message="lies in none of the packages that its editable install maps: "
+                    + ", ".join(self.location.packages),
+                    where=f"{self.distribution}: {path}",
+                )
+            )
         folder = Path(os.path.realpath(lexical.parent))
         if not folder.is_relative_to(self.root.path):
             raise TargetError(
@@ -87,24 +97,70 @@ class Target:
         """The same file, relative to the root, with ``/``."""
         return self.locate(path).relative_to(self.root.path).as_posix()
 
+    def shadow(self, path: str) -> Path | None:
+        """What is imported in place of a file's package; None if that is the one imported.
+
+        A folder on ``PYTHONPATH``, or what an older install left beside a path file, may come
+        first, and then a change has no effect.
+        """
+        top = path.partition("/")[0]
+        own = self.location.find([top])
+        for folder in self.paths:
+            first = folder / top
+            if (first / "__init__.py").is_file() or (top.endswith(".py") and first.is_file()):
+                same = own is not None and os.path.realpath(own) == os.path.realpath(first)
+                return None if same else first
+        return None
+
     def witness(self, path: str) -> Witness | None:
         """What vouches for a file's pristine bytes: RECORD or git; None if nothing does."""
-        relative = self.relative(path)
         if self.root.kind == "site":
-            return record_witness(self.metadata, relative, self.locate(path))
-        return git_witness(self.root.path, relative) if self.root.repository else None
+            return record_witness(self.metadata, path, self.locate(path))
+        if self.root.repository:
+            return git_witness(self.root.path, self.relative(path))
+        return None
 
     def reinstall_command(self, path: str | None = None) -> str:
-        """The command that puts the original files back, to be printed."""
+        """What puts the original files back, to be printed: a command, if there is one.
+
+        Args:
+            path: The file; without it, a placeholder stands in a checkout's command.
+        """
         if self.root.repository:
-            what = shlex.quote(self.relative(path)) if path else "."
-            return f"git -C {shlex.quote(str(self.root.path))} checkout -- {what}"
-        what = f"{self.distribution}=={self.version}"
+            what = shlex.quote(self.relative(path)) if path else "FILE"
+            return f"git -C {shlex.quote(str(self.root.path))} checkout HEAD -- {what}"
+        if self.editable:
+            return f"copy it again from where {self.root.path} came from"
         python = shlex.quote(str(self.python or "python"))
+        what = shlex.quote(requirement(self.metadata, self.distribution))
         installer = self.metadata / "INSTALLER"
-        if installer.is_file() and installer.read_text().strip() == "uv":
-            return f"uv pip install --python {python} --no-deps --reinstall-package {self.distribution} {what}"
-        return f"{python} -m pip install --no-deps --force-reinstall {what}"
+        match installer.read_text("utf-8", "replace").strip() if installer.is_file() else "":
+            case "uv":
+                return (
+                    f"uv pip install --python {python} --no-deps "
+                    f"--reinstall-package {self.distribution} {what}"
+                )
+            case "conda":
+                prefix = shlex.quote(str(self.python.parents[1])) if self.python else "PREFIX"
+                return (
+                    f"conda install -p {prefix} --force-reinstall "
+                    f"{self.distribution}={self.version}"
+                )
+            case _:
+                return f"{python} -m pip install --no-deps --force-reinstall {what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """One place where a distribution is installed, by its metadata."""
+
+    metadata: Path
+    location: Location | None
+
+    @property
+    def place(self) -> str:
+        """The folder that it is imported from."""
+        return os.path.realpath(self.location.base if self.location else self.metadata.parent)
 
 
 def find_target(environment: Environment, distribution: str) -> Target | None:
@@ -113,31 +169,97 @@ def find_target(environment: Environment, distribution: str) -> Target | None:
     Of two copies, the one that the interpreter would import, with a warning.
 
     Raises:
-        TargetError: Its metadata is damaged, or an editable install cannot be followed.
+        TargetError: Its metadata is damaged or missing, or an editable install cannot be followed.
     """
-    name = canonicalize_name(distribution)
-    copies = [entry for folder in environment.paths for entry in _metadata(folder, name)]
-    if not copies:
+    name = canonical_name(distribution)
+    found = [entry for folder in environment.paths for entry in metadata_in(folder, name)]
+    entries = [entry for entry in found if entry.suffix != ".egg"]
+    if not entries:
+        _refuse_egg(found, name)
+        _refuse_bare_module(environment, name)
         return None
-    chosen, *others = copies
-    version = _version(chosen, name)
-    location = editable_location(chosen)
-    root = _root(chosen, location)
-    warnings = tuple(
-        f"a second copy of {name} lies in {other.parent}; {chosen.parent} is the one imported"
-        for other in others
-        if os.path.realpath(other) != os.path.realpath(chosen)
-    )
+    whole = [entry for entry in entries if is_whole(entry)]
+    first, *more = whole or entries[:1]
+    chosen = _Copy(metadata=first, location=editable_location(first))
+    version = version_of(chosen.metadata, name)
+    root = _root(chosen, name)
     return Target(
         distribution=name,
         version=version,
         root=root,
-        metadata=chosen,
-        location=location or Location(base=root.path),
-        editable=location is not None,
+        metadata=chosen.metadata,
+        location=chosen.location or Location(folders=(root.path,)),
+        editable=chosen.location is not None,
         python=environment.python,
-        warnings=warnings,
+        paths=environment.paths,
+        warnings=(
+            *_leftovers(name, [entry for entry in entries if entry not in (first, *more)]),
+            *_second_copies(name, chosen, more),
+            *_no_git(root),
+        ),
     )
+
+
+def _leftovers(name: str, entries: list[Path]) -> Iterator[str]:
+    for entry in entries:
+        yield f"{entry} is a leftover without metadata of {name}, and is not looked at"
+
+
+def _second_copies(name: str, chosen: _Copy, others: list[Path]) -> Iterator[str]:
+    """Warn of other copies.
+
+    Raises:
+        TargetError: Two versions claim one folder, so that neither can be believed.
+    """
+    for other in others:
+        if other.parent == chosen.metadata.parent:
+            if other.suffix == ".dist-info":
+                raise TargetError(
+                    Problem(
+                        message=f"has two versions of {name}: {chosen.metadata.name} and "
+                        f"{other.name}; only one of them describes the files",
+                        where=str(other.parent),
+                        hint=f"pip uninstall {name} until none is left, and install it again",
+                    )
+                )
+            yield f"{other} is older metadata of {name}, and is not looked at"
+        elif _place(other) != chosen.place:
+            yield (
+                f"a second copy of {name} is installed: {chosen.metadata} is the one that is "
+                f"imported, {other} is left as it is"
+            )  # the same place is what setuptools leaves in an editable install's source folder
+
+
+def _place(metadata: Path) -> str | None:
+    try:
+        return _Copy(metadata=metadata, location=editable_location(metadata)).place
+    except TargetError:
+        return None
+
+
+def _no_git(root: Root) -> Iterator[str]:
+    if root.repository and shutil.which("git") is None:
+        yield f"git is not installed, so nothing vouches for the files of {root.path}"
+
+
+def _refuse_bare_module(environment: Environment, name: str) -> None:
+    """Refuse a package that is there without its metadata.
+
+    Raises:
+        TargetError: A module of the distribution's name is there.
+    """
+    module = name.replace("-", "_")
+    for folder in environment.paths:
+        for guess in (module, module.removesuffix("_python")):
+            if (folder / guess / "__init__.py").is_file():
+                raise TargetError(
+                    Problem(
+                        message=f"looks like {name}, but has no metadata (no .dist-info), so its "
+                        "version and its files are not known",
+                        where=str(folder / guess),
+                        hint=f"install it with pip or uv: {name} (a checkout: pip install -e)",
+                    )
+                )
 
 
 def roots(environment: Environment) -> tuple[Root, ...]:
@@ -147,63 +269,46 @@ def roots(environment: Environment) -> tuple[Root, ...]:
         if (folder / ".gatepatch").is_dir():
             root = _site_root(folder)
             found.setdefault(root.path, root)
-        for entry in _metadata(folder, None):
+        for entry in metadata_in(folder):
             try:
-                location = editable_location(entry)
-            except TargetError:
+                copy = _Copy(metadata=entry, location=editable_location(entry))
+                if copy.location is not None:
+                    root = _root(copy, entry.name)
+                    found.setdefault(root.path, root)
+            except (TargetError, OSError):
                 continue  # what cannot be followed was never patched
-            if location is not None:
-                root = _root(entry, location)
-                found.setdefault(root.path, root)
     return tuple(found.values())
 
 
-def _metadata(folder: Path, name: str | None) -> Iterator[Path]:
-    """The metadata of one distribution in a folder, or of all for None."""
-    with os.scandir(folder) as entries:
-        names = sorted(entry.name for entry in entries)
-    for entry in names:
-        stem, _, kind = entry.rpartition(".")
-        if kind not in ("dist-info", "egg-info", "egg-link"):
-            continue
-        # A name may itself hold hyphens in an egg-link or an old egg-info.
-        own = stem if kind == "egg-link" else stem.split("-")[0]
-        if name is None or canonicalize_name(own) == name:
-            yield folder / entry
-
-
-def _version(metadata: Path, name: str) -> Version:
-    if metadata.suffix == ".egg-link":
-        metadata = _egg_info_of(metadata, name)
-    for file in (metadata / "METADATA", metadata / "PKG-INFO", metadata):
-        if file.is_file():
-            for line in file.read_text("utf-8", "replace").splitlines():
-                if line.lower().startswith("version:"):
-                    try:
-                        return Version(line.partition(":")[2].strip())
-                    except InvalidVersion as error:
-                        raise TargetError(Problem(message=str(error), where=str(file))) from None
-                if not line:
-                    break
-    raise TargetError(
-        Problem(
-            message="no version is to be found",
-            where=str(metadata),
-            hint=f"the installation is damaged: reinstall {name}",
+def _refuse_egg(eggs: list[Path], name: str) -> None:
+    """Refuse a distribution of which there is nothing but eggs."""
+    if eggs:
+        raise TargetError(
+            Problem(
+                message=f"{name} is installed as an egg, whose files cannot be patched safely",
+                where=str(eggs[0]),
+                hint=f"install it with pip or uv instead: pip install --force-reinstall {name}",
+            )
         )
-    )
 
 
-def _egg_info_of(link: Path, name: str) -> Path:
-    base = Path(link.read_text().splitlines()[0].strip())
-    found = [p for p in base.glob("*.egg-info") if canonicalize_name(p.stem) == name]
-    return found[0] if found else link
+def _root(copy: _Copy, name: str) -> Root:
+    """The root that a copy's files live under.
 
-
-def _root(metadata: Path, location: Location | None) -> Root:
-    if location is None:
-        return _site_root(metadata.parent)
-    base = Path(os.path.realpath(location.base))
+    Raises:
+        TargetError: It is an editable install of a folder that is gone.
+    """
+    if copy.location is None:
+        return _site_root(copy.metadata.parent)
+    base = Path(copy.place)
+    if not base.is_dir():
+        raise TargetError(
+            Problem(
+                message=f"is an editable install of {base}, which is not there",
+                where=str(copy.metadata),
+                hint=f"install {name} again",
+            )
+        )
     git = git_folder(base)
     if git is None:
         return Root(path=base, state_dir=base / ".gatepatch", kind="checkout", repository=False)
