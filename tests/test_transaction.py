@@ -299,7 +299,11 @@ def test_a_damaged_backup_is_written_anew(root: Root) -> None:
     commit(forward(root))
     (root.state_dir / "store" / sha256(b"old a\n")).write_bytes(b"rotten")
     change = RootChange(
-        root=root, writes=(), blobs=tuple(old for old, _ in FILES.values()), state=b"next"
+        root=root,
+        writes=(),
+        blobs=tuple(old for old, _ in FILES.values()),
+        state=b"next",
+        state_before=STATE,
     )
     commit(Transaction(changes=(change,)))
     assert read_blob(root, sha256(b"old a\n")) == b"old a\n"
@@ -402,7 +406,9 @@ def test_what_could_not_be_put_back_says_why_and_what_to_do(
 def test_a_root_that_is_gone_is_one_clear_error(tmp_path: Path) -> None:
     root = root_of(tmp_path / "gone")
     with pytest.raises(TransactionError, match="No such file or directory; nothing was changed"):
-        commit(Transaction(changes=(RootChange(root=root, writes=(), state=b"x"),)))
+        commit(
+            Transaction(changes=(RootChange(root=root, writes=(), state=b"x", state_before=None),))
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -553,7 +559,9 @@ def test_a_change_and_its_inverse_are_the_identity(
             shutil.copy2(path, installed)
     before = snapshot(folder)
     there = [_write(root, f"file{n}.py", file.after) for n, file in enumerate(files)]
-    change = RootChange(root=root, writes=tuple(data.draw(st.permutations(there))), state=b"s")
+    change = RootChange(
+        root=root, writes=tuple(data.draw(st.permutations(there))), state=b"s", state_before=None
+    )
     commit(Transaction(changes=(change,)))
     for number, file in enumerate(files):
         path = root.path / f"file{number}.py"
@@ -566,7 +574,11 @@ def test_a_change_and_its_inverse_are_the_identity(
         )
         for n, file in enumerate(files)
     ]
-    commit(Transaction(changes=(RootChange(root=root, writes=tuple(back), state=None),)))
+    commit(
+        Transaction(
+            changes=(RootChange(root=root, writes=tuple(back), state=None, state_before=b"s"),)
+        )
+    )
     assert snapshot(folder) == before
     assert not root.state_dir.exists()
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from gatepatch.files import Image
 from gatepatch.jitcache import Module
 from gatepatch.target import Root
-
-UNCHECKED: Final = b"unchecked"
-"""In place of a state document that nobody compares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,7 @@ class RootChange:
     blobs: tuple[bytes, ...] = ()
     foreign: tuple[bytes, ...] = ()
     state: bytes | None
-    state_before: bytes | None = UNCHECKED
+    state_before: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

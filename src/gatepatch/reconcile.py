@@ -69,6 +69,7 @@ def reconcile(
     """
     writes: list[Write] = []
     blobs: dict[str, bytes] = {}
+    foreign: list[bytes] = []
     records: dict[str, FileRecord] = {}
     kinds: dict[str, FileKind] = {}
     before: dict[str, bytes] = {}
@@ -112,8 +113,8 @@ def reconcile(
         if found.image.sha256 != sha256(result) or restore is not None:
             current = (root.path / path).read_bytes()
             before[path] = current
-            if found.kind == "foreign":
-                blobs[found.image.sha256] = current
+            if found.kind == "foreign" and path not in wanted.accept:
+                foreign.append(current)
             writes.append(Write(path=path, before=found.image, after=result, link=restore))
     after = State(
         sets={n: s for n, s in wanted.sets.items() if s.files or s.hidden},
@@ -129,7 +130,9 @@ def reconcile(
             writes=tuple(writes),
             renames=renames,
             blobs=tuple(blobs.values()),
+            foreign=tuple(foreign),
             state=document,
+            state_before=state.document,
         )
         if changed
         else None,

@@ -260,7 +260,7 @@ def _rebuilt(
                 result=item.classified.image.sha256,
             )
         sets[name] = _set_of(name, chosen)
-    return _Lost(root=root, state=State(sets=sets, files=files, merges=state.merges), looks=looks)
+    return _Lost(root=root, state=replace(state, sets=sets, files=files), looks=looks)
 
 
 def _set_of(name: str, chosen: dict[str, Inspected]) -> AppliedSet:

@@ -107,11 +107,16 @@ class Merge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Everything that gatepatch has applied under a root."""
+    """Everything that gatepatch has applied under a root.
+
+    Args:
+        document: The bytes that it was read from; None where there was no document.
+    """
 
     sets: Mapping[str, AppliedSet] = field(default_factory=dict)
     files: Mapping[str, FileRecord] = field(default_factory=dict)
     merges: tuple[Merge, ...] = ()
+    document: bytes | None = field(default=None, compare=False, repr=False)
 
     def to_bytes(self) -> bytes | None:
         """Serialise as JSON; None where nothing is applied."""
@@ -147,6 +152,7 @@ class State:
                     Merge(path=m["path"], sets=tuple(m["sets"]), edits=edits_from_json(m["edits"]))
                     for m in document["merges"]
                 ),
+                document=data,
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PendingError(

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from gatepatch import bytecode, jitcache, journal, locks, settle, signals, store
 from gatepatch.change import (
-    UNCHECKED,
     Committed,
     Recovered,
     Rename,
@@ -259,7 +258,7 @@ def _verify(changes: Sequence[RootChange]) -> None:
     stale: list[Path] = []
     for change in changes:
         root, state_dir = change.root.path, change.root.state_dir
-        if change.state_before not in (UNCHECKED, store.read_state(state_dir)):
+        if change.state_before != store.read_state(state_dir):
             stale.append(state_dir / store.STATE)
         stale += [root / w.path for w in change.writes if image(root / w.path) != w.before]
         for rename in change.renames:
@@ -334,7 +333,6 @@ def _module(step: ModuleStep) -> jitcache.Module:
 
 
 __all__ = [
-    "UNCHECKED",
     "Committed",
     "Image",
     "Recovered",
