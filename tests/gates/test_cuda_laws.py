@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cuda_sets import apply, gate, run
 from gcc_judge import judge
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from gatepatch.arch import CUDA_PASSES, TABLE, Arch, CudaPass
@@ -64,6 +64,7 @@ _LAW = settings(
 
 @_LAW
 @given(_SHAPES, _GOALS, _NEWLINES)
+@example("__CUDA_ARCH__ < 750", _goal(frozenset({Arch(7, 0), Arch(7, 5), Arch(8, 0)}), None), "\n")
 def test_planning_again_gives_no_edits_and_undoing_gives_the_file(
     condition: str, goal: Goal, newline: str
 ) -> None:

@@ -139,7 +139,8 @@ def test_a_file_that_redefines_a_target_macro_makes_it_unknown() -> None:
     source = (
         b"#ifndef __CUDA_ARCH__\n#define __CUDA_ARCH__ 900\n#endif\n#if __CUDA_ARCH__ > 800\n#endif"
     )
-    (gate,) = gates_in(source)
+    guard, gate = gates_in(source)
+    assert guard.verdict.unknown == ("defined(__CUDA_ARCH__): line 2 redefines it",)
     assert gate.verdict.unknown == ("__CUDA_ARCH__ > 800: line 2 redefines it",)
 
 

@@ -119,16 +119,16 @@ class _Planner:
         pattern = self.pattern(edit, _sought(edit))
         if edit.operand is not None:
             self.pattern(edit, edit.operand)
-        results = tuple(self.results(edit, pattern))
+        results = tuple(self.results(edit))
         found: list[_Found] = []
         for place in self.sites:
-            todo = find(place.expression, pattern)
+            matches = (find(place.expression, result) for result in results)
+            ours = (m for m in matches if self.comes_from(edit, place, m))
+            done = max(ours, key=lambda m: sum(one.end - one.start for one in m), default=())
+            # What was added may look like the pattern, as `A < 750 && !(B && A < 750)` does.
+            todo = _apart(find(place.expression, pattern), done)
+            found += [_Found(site=place, match=match, done=True) for match in done]
             found += [_Found(site=place, match=match, done=False) for match in todo]
-            for result in results:
-                done = _apart(find(place.expression, result), todo)
-                if done and self.comes_from(edit, place, done):
-                    found += [_Found(site=place, match=match, done=True) for match in done]
-                    break
         return found
 
     def swaps(self, edit: Replace) -> list[_Found]:
@@ -155,21 +155,20 @@ class _Planner:
             message = f"this is no preprocessor condition: {error}"
             raise self.refusal(edit, message, caret) from None
 
-    def results(self, edit: GateEdit, pattern: Pattern) -> Iterator[Pattern]:
-        """Yield what the edit may make of its pattern, where the pattern is no longer in it."""
+    def results(self, edit: GateEdit) -> Iterator[Pattern]:
+        """Yield what the edit may make of its pattern."""
         text = _sought(edit).encode()
-        expression = parse(text)
+        everything = whole(parse(text))
         seen: set[Pattern] = set()
-        for edits in candidates(text, whole(expression), self.context.goal, edit.operand):
-            changed = parse(splice(text, edits))
-            result = Pattern.of(changed)
-            if result not in seen and not find(changed, pattern):
+        for edits in candidates(text, everything, self.context.goal, edit.operand):
+            result = Pattern.of(parse(splice(text, edits)))
+            if result not in seen:
                 seen.add(result)
                 yield result
 
     def comes_from(self, edit: _ConditionEdit, place: Site, done: Sequence[Match]) -> bool:
         """Whether the edit makes this condition of the one with its pattern put back."""
-        if edit.unproved and (isinstance(edit, Replace) or edit.operand is not None):
+        if done and edit.unproved and (isinstance(edit, Replace) or edit.operand is not None):
             return True
         back = [swap for match in done for swap in swaps(place.buffer, match, _sought(edit))]
         branch = place.branch

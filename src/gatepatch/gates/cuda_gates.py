@@ -50,5 +50,6 @@ def gates_in(source: bytes) -> tuple[Gate, ...]:
             verdict=meanings.verdict(branch.condition),
         )
         for branch in found.branches.values()
-        if mentions(branch, meanings.depends) and not found.is_include_guard(branch)
+        if mentions(branch, is_target_macro)
+        or (mentions(branch, meanings.depends) and not found.is_include_guard(branch))
     )
