@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from gatepatch.arch import TABLE
-from gatepatch.edits import ByteEdit, splice
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.cuda_candidates import Edits, candidates, swaps
+from gatepatch.gates.cuda_finder import ConditionEdit, Finder, Found, shut
 from gatepatch.gates.cuda_gates import Gate, gates_in
 from gatepatch.gates.cuda_prover import Outcome, Prover
-from gatepatch.gates.cuda_site import Match, Pattern, Site, find, site, whole
+from gatepatch.gates.cuda_site import Site
 from gatepatch.gates.directives import Branch
-from gatepatch.gates.preprocessor import ConditionError, parse, to_source
 from gatepatch.gates.result import Change, Context, FileEdits
 from gatepatch.gates.text import plan_text
 from gatepatch.spec import Edit, GateEdit, Import, Insert, Replace, Text
 from gatepatch.verdict import Verdict
 
 __all__ = ["Gate", "gates_in", "plan"]
-
-_SHOWN = 10
-_ConditionEdit: TypeAlias = "GateEdit | Replace"
 
 
 def plan(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
@@ -39,20 +33,11 @@ def plan(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
     return planner.finish()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    """A place that an edit matched in a condition, and whether it is in place already."""
-
-    site: Site
-    match: Match
-    done: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
     """What to do at a place that matched."""
 
-    edit: _ConditionEdit
+    edit: ConditionEdit
     branch: Branch
     edits: Edits
     expected: Verdict
@@ -64,8 +49,7 @@ class _Planner:
         self.source = source
         self.context = context
         self.prover = Prover(source, context.goal)
-        branches = self.prover.scan.branches.values()
-        self.sites = [found for branch in branches if (found := site(source, branch))]
+        self.finder = Finder(self.prover, context.path)
         self.pending: dict[Branch, Edits] = {}
         self.places: list[_Place] = []
         self.texts: list[Change] = []
@@ -79,147 +63,44 @@ class _Planner:
                     self.texts += plan_text(self.source, edit, self.context.path)
                 case Import() | Insert():
                     kind = type(edit).__name__.lower()
-                    raise self.refusal(edit, f"{kind} is for Python files", "use text")
+                    raise self.finder.refusal(edit, f"{kind} is for Python files", "use text")
                 case GateEdit() | Replace():
                     self.check(edit)
-                    found = self.gates(edit) if isinstance(edit, GateEdit) else self.swaps(edit)
-                    self.count(edit, found)
-                    for place in self.sites:
-                        if here := [one for one in found if one.site is place]:
-                            self.settle(edit, place, here)
+                    for place, here in self.finder.find(edit).items():
+                        self.settle(edit, place, here)
         except RefusedError as error:
             self.problems += error.problems
 
-    def check(self, edit: _ConditionEdit) -> None:
+    def check(self, edit: ConditionEdit) -> None:
         goal = self.context.goal
         named = sorted(goal.archs | ({goal.like} if goal.like else set()))
         if odd := [str(arch) for arch in named if arch not in TABLE]:
             known = ", ".join(map(str, TABLE))
-            raise self.refusal(
+            raise self.finder.refusal(
                 edit, f"nothing can be proved for {', '.join(odd)}, only for {known}"
             )
         if edit.within is not None:
-            raise self.refusal(edit, "within is for Python files", "the condition is enough here")
-        if isinstance(edit, GateEdit) and edit.keyword is not None:
-            raise self.refusal(edit, "keyword is for Python files", "name the condition")
-        if isinstance(edit, GateEdit) and edit.condition is None:
-            raise self.refusal(edit, "expected a condition", "name the gate by its condition")
-
-    def refusal(
-        self, edit: Edit, message: str, hint: str | None = None, branch: Branch | None = None
-    ) -> RefusedError:
-        """Make the error that says where an edit is refused and why."""
-        place = f"{self.context.path}:{branch.directive.line}" if branch else self.context.path
-        return RefusedError(Problem(message=message, where=f"{place} ({edit.where})", hint=hint))
-
-    # What matches.
-
-    def gates(self, edit: GateEdit) -> list[_Found]:
-        """Find the places of a gate edit: as they were, and as the edit leaves them."""
-        pattern = self.pattern(edit, _sought(edit))
-        if edit.operand is not None:
-            self.pattern(edit, edit.operand)
-        results = tuple(self.results(edit))
-        found: list[_Found] = []
-        for place in self.sites:
-            matches = (find(place.expression, result) for result in results)
-            ours = (m for m in matches if self.comes_from(edit, place, m))
-            done = max(ours, key=lambda m: sum(one.end - one.start for one in m), default=())
-            # What was added may look like the pattern, as `A < 750 && !(B && A < 750)` does.
-            todo = _apart(find(place.expression, pattern), done)
-            found += [_Found(site=place, match=match, done=True) for match in done]
-            found += [_Found(site=place, match=match, done=False) for match in todo]
-        return found
-
-    def swaps(self, edit: Replace) -> list[_Found]:
-        """Find the places of a replacement: what is to be replaced, and what has been."""
-        pattern, result = self.pattern(edit, edit.expression), self.pattern(edit, edit.by)
-        found: list[_Found] = []
-        for place in self.sites:
-            todo = find(place.expression, pattern)
-            done = tuple(
-                match
-                for match in find(place.expression, result)
-                if not any(other.contains(match) for other in todo)
-                and self.comes_from(edit, place, (match,))
+            raise self.finder.refusal(
+                edit, "within is for Python files", "the condition is enough here"
             )
-            found += [_Found(site=place, match=match, done=True) for match in done]
-            found += [_Found(site=place, match=m, done=False) for m in _apart(todo, done)]
-        return found
-
-    def pattern(self, edit: Edit, text: str) -> Pattern:
-        try:
-            return Pattern.of(parse(text))
-        except ConditionError as error:
-            caret = f"{text}\n  {' ' * error.offset}^"
-            message = f"this is no preprocessor condition: {error}"
-            raise self.refusal(edit, message, caret) from None
-
-    def results(self, edit: GateEdit) -> Iterator[Pattern]:
-        """Yield what the edit may make of its pattern."""
-        text = _sought(edit).encode()
-        everything = whole(parse(text))
-        seen: set[Pattern] = set()
-        for edits in candidates(text, everything, self.context.goal, edit.operand):
-            result = Pattern.of(parse(splice(text, edits)))
-            if result not in seen:
-                seen.add(result)
-                yield result
-
-    def comes_from(self, edit: _ConditionEdit, place: Site, done: Sequence[Match]) -> bool:
-        """Whether the edit makes this condition of the one with its pattern put back."""
-        if done and edit.unproved and (isinstance(edit, Replace) or edit.operand is not None):
-            return True
-        back = [swap for match in done for swap in swaps(place.buffer, match, _sought(edit))]
-        branch = place.branch
-        if not back:
-            return False
-        before = self.prover.verdict(branch, place.to_file(self.source, tuple(back)))
-        if before.unknown and not edit.unproved:
-            return False
-        expected = self.prover.wanted(branch, before, _shut(edit))
-        return not self.prover.complaints(expected, self.prover.verdict(branch))
-
-    def count(self, edit: _ConditionEdit, found: Sequence[_Found]) -> None:
-        """Refuse an edit that does not match as often as it must."""
-        if len(found) == edit.count or (edit.count is None and found):
-            return
-        expected = (
-            "at least 1 place"
-            if edit.count is None
-            else f"{edit.count} place{'' if edit.count == 1 else 's'}"
-        )
-        message = f"expected {expected} with `{_sought(edit)}`, found {len(found)}"
-        ordered = sorted(found, key=lambda one: one.site.branch.directive.start)
-        lines = [self.show(one.site.branch) for one in ordered[:_SHOWN]]
-        if len(found) > _SHOWN:
-            lines.append(f"and {len(found) - _SHOWN} more")
-        hint = "found:\n  " if lines else "nearest:\n  "
-        lines = lines or [self.show(branch) for branch in self.nearest(_sought(edit))]
-        raise self.refusal(edit, message, hint + "\n  ".join(lines) if lines else None)
-
-    def nearest(self, text: str) -> list[Branch]:
-        by_text: dict[str, Branch] = {}
-        for place in self.sites:
-            by_text.setdefault(to_source(place.expression), place.branch)
-        near = difflib.get_close_matches(to_source(parse(text)), by_text, n=3, cutoff=0.4)
-        return [by_text[one] for one in near]
-
-    def show(self, branch: Branch, edits: Iterable[ByteEdit] = ()) -> str:
-        text = self.prover.after(branch, edits).decode("utf-8", "backslashreplace")
-        return f"line {branch.directive.line}: {' '.join(text.split())}"
+        if isinstance(edit, GateEdit) and edit.keyword is not None:
+            raise self.finder.refusal(edit, "keyword is for Python files", "name the condition")
+        if isinstance(edit, GateEdit) and edit.condition is None:
+            raise self.finder.refusal(
+                edit, "expected a condition", "name the gate by its condition"
+            )
 
     # What to do there.
 
-    def settle(self, edit: _ConditionEdit, place: Site, here: Sequence[_Found]) -> None:
+    def settle(self, edit: ConditionEdit, place: Site, here: Sequence[Found]) -> None:
         """Choose the first edits of one directive that are proved."""
         branch = place.branch
         before = self.prover.verdict(branch)
         if before.unknown and not edit.unproved:
             message = f"cannot be judged: {'; '.join(before.unknown)}"
-            hint = f"{self.show(branch)}\n  give the reason why it is right as `unproved:`"
-            raise self.refusal(edit, message, hint, branch)
-        expected = self.prover.wanted(branch, before, _shut(edit))
+            hint = f"{self.finder.show(branch)}\n  give the reason why it is right as `unproved:`"
+            raise self.finder.refusal(edit, message, hint, branch)
+        expected = self.prover.wanted(branch, before, shut(edit))
         pending = self.pending.get(branch, ())
         nothing: tuple[Edits, ...] = ((),) * len(here)
         present = not self.prover.complaints(expected, self.prover.verdict(branch, pending))
@@ -248,7 +129,7 @@ class _Planner:
         raise self.unproved(edit, branch, nearest)
 
     def options(
-        self, edit: _ConditionEdit, place: Site, here: Sequence[_Found]
+        self, edit: ConditionEdit, place: Site, here: Sequence[Found]
     ) -> Iterator[tuple[Edits, ...]]:
         """Yield edits of the file for each place in a directive: the same edit in all of them."""
         each: list[Iterator[Edits]] = []
@@ -266,7 +147,7 @@ class _Planner:
 
     def take(
         self,
-        edit: _ConditionEdit,
+        edit: ConditionEdit,
         branch: Branch,
         option: Sequence[Edits],
         expected: Verdict,
@@ -287,7 +168,7 @@ class _Planner:
 
     def unproved(
         self,
-        edit: _ConditionEdit,
+        edit: ConditionEdit,
         branch: Branch,
         nearest: tuple[tuple[str, ...], Edits] | None,
     ) -> RefusedError:
@@ -297,11 +178,13 @@ class _Planner:
         aim = f"open for {names} like {goal.like}" if goal.like else f"closed for {names}"
         message = f"nothing makes the condition {aim} and the same for all others"
         if nearest is None:
-            return self.refusal(edit, message, self.show(branch), branch)
+            return self.finder.refusal(edit, message, self.finder.show(branch), branch)
         complaints, edits = nearest
         more = f"; and {len(complaints) - 4} more" if len(complaints) > 4 else ""
-        hint = f"{self.show(branch)}\n  tried {self.show(branch, edits)}"
-        return self.refusal(edit, f"{message}: {'; '.join(complaints[:4])}{more}", hint, branch)
+        hint = f"{self.finder.show(branch)}\n  tried {self.finder.show(branch, edits)}"
+        return self.finder.refusal(
+            edit, f"{message}: {'; '.join(complaints[:4])}{more}", hint, branch
+        )
 
     # All edits together.
 
@@ -347,21 +230,9 @@ class _Planner:
     def confirm(self, place: _Place, outcome: Outcome, after: Verdict | None) -> None:
         if after is None or self.prover.complaints(place.expected, after):
             message = "another edit of the file undoes this one"
-            self.problems += self.refusal(place.edit, message, branch=place.branch).problems
+            self.problems += self.finder.refusal(place.edit, message, branch=place.branch).problems
         elif other := outcome.obstacle(place.branch):
             names = ", ".join(map(str, sorted(self.context.goal.archs)))
             message = f"opening this has no effect: what it guards is kept from {names} elsewhere"
-            hint = self.show(other)
-            self.problems += self.refusal(place.edit, message, hint, place.branch).problems
-
-
-def _sought(edit: _ConditionEdit) -> str:
-    return edit.expression if isinstance(edit, Replace) else edit.condition or ""
-
-
-def _shut(edit: _ConditionEdit) -> bool | None:
-    return edit.shut if isinstance(edit, GateEdit) else None
-
-
-def _apart(matches: Iterable[Match], others: Sequence[Match]) -> tuple[Match, ...]:
-    return tuple(match for match in matches if not any(map(match.overlaps, others)))
+            hint = self.finder.show(other)
+            self.problems += self.finder.refusal(place.edit, message, hint, place.branch).problems

@@ -10,23 +10,22 @@ from gatepatch.arch import TABLE, Arch, CudaPass, Suffix
 from gatepatch.edits import ByteEdit, splice
 from gatepatch.gates.cuda_macros import ARCH, FAMILY, SPECIFIC, is_target_macro, target_macro
 from gatepatch.gates.cuda_site import Match, is_balanced
-from gatepatch.gates.preprocessor import (
+from gatepatch.gates.preprocessor import ConditionError, parse
+from gatepatch.gates.preprocessor_eval import Known, integer
+from gatepatch.gates.preprocessor_tokens import splice_lines
+from gatepatch.gates.preprocessor_tree import (
     Binary,
     Chain,
     Conditional,
-    ConditionError,
     Expr,
     Group,
     Number,
     macros,
     operands,
-    parse,
     shape,
-    splice_lines,
     strip,
     walk,
 )
-from gatepatch.gates.preprocessor_eval import Known, integer
 from gatepatch.verdict import Goal
 
 Edits: TypeAlias = "tuple[ByteEdit, ...]"

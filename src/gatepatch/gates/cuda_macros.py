@@ -29,8 +29,9 @@ from collections.abc import Callable, Mapping
 from gatepatch.arch import CUDA_PASSES, CudaPass, Suffix
 from gatepatch.boolean import Bool, and_, atom, not_
 from gatepatch.gates.directives import Branch, Directive, Scan
-from gatepatch.gates.preprocessor import ConditionError, Expr, macros
+from gatepatch.gates.preprocessor import ConditionError
 from gatepatch.gates.preprocessor_eval import Free, Known, Macro, Unknown, evaluate
+from gatepatch.gates.preprocessor_tree import Expr, macros
 from gatepatch.verdict import Verdict
 
 ARCH = "__CUDA_ARCH__"

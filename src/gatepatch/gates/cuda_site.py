@@ -12,24 +12,22 @@ from dataclasses import dataclass
 
 from gatepatch.edits import ByteEdit, splice
 from gatepatch.gates.directives import Branch
-from gatepatch.gates.preprocessor import (
+from gatepatch.gates.preprocessor import ConditionError, parse
+from gatepatch.gates.preprocessor_tokens import splice_lines, tokens
+from gatepatch.gates.preprocessor_tree import (
     Chain,
-    ConditionError,
     Expr,
     Group,
     children,
     operands,
-    parse,
     shape,
-    splice_lines,
     strip,
     to_source,
-    tokens,
     walk,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Site:
     """A condition that parses, in a buffer.
 

@@ -10,18 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gatepatch.gates.preprocessor import (
-    ConditionError,
-    Defined,
-    Expr,
-    Spliced,
-    Token,
-    Unary,
-    parse_tokens,
-    splice_lines,
-    strip,
-    tokens,
-)
+from gatepatch.gates.preprocessor import ConditionError, parse_tokens
+from gatepatch.gates.preprocessor_tokens import Spliced, Token, splice_lines, tokens
+from gatepatch.gates.preprocessor_tree import Defined, Expr, Unary, strip
 
 _NAMED = ("ifdef", "ifndef", "elifdef", "elifndef")
 _LATER = ("elif", "elifdef", "elifndef", "else")

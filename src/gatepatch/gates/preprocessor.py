@@ -1,4 +1,4 @@
-"""The language of ``#if``: its tokens and its syntax tree, with the bytes that each comes from.
+"""The language of ``#if``: its grammar and its parser.
 
 ::
 
@@ -18,25 +18,20 @@ Source: ISO C++20, [lex] and [cpp.cond]; the judge in the tests is ``gcc -E``.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Sequence
 
-_CONTINUATION = re.compile(r"\\[ \t\f\v]*\r?\n")
-
-_LEXICON = re.compile(
-    r"""
-      (?P<newline>\n)
-    | (?P<space>[ \t\f\v\r\0]+ | //[^\n]* | /\*.*?(?:\*/|\Z))
-    | (?P<string>(?:u8|[uUL])?R"(?P<delimiter>[^ ()\\\t\v\f\n"]{0,16})\(.*?\)(?P=delimiter)"
-               | (?:u8|[uUL])?"(?:\\[^\n]|[^"\\\n])*"?)
-    | (?P<character>(?:u8|[uUL])?'(?:\\[^\n]|[^'\\\n])*'?)
-    | (?P<number>\.?[0-9](?:[eEpP][+-]|'?[0-9A-Za-z_.\x80-\xff])*)
-    | (?P<name>[A-Za-z_$\x80-\xff][0-9A-Za-z_$\x80-\xff]*)
-    | (?P<operator>&&|\|\||==|!=|<=|>=|<<|>>|%:|.)
-    """,
-    re.VERBOSE | re.DOTALL,
+from gatepatch.gates.preprocessor_tokens import Token, splice_lines, tokens
+from gatepatch.gates.preprocessor_tree import (
+    Binary,
+    Call,
+    Chain,
+    Conditional,
+    Defined,
+    Expr,
+    Group,
+    Name,
+    Number,
+    Unary,
 )
 
 _WORDS = {
@@ -71,154 +66,6 @@ class ConditionError(ValueError):
     def __init__(self, message: str, offset: int):
         super().__init__(message)
         self.offset = offset
-
-
-@dataclass(frozen=True, slots=True)
-class Spliced:
-    """Source with its line continuations taken out, one character a byte.
-
-    Args:
-        text: What is left.
-        cuts: Where in ``text`` something was taken out, in order.
-        removed: How many bytes had been taken out up to and including each cut.
-    """
-
-    text: str
-    cuts: tuple[int, ...]
-    removed: tuple[int, ...]
-
-    def start(self, index: int) -> int:
-        """The offset in the source of the character at an index of the text."""
-        cut = bisect_right(self.cuts, index)
-        return index + (self.removed[cut - 1] if cut else 0)
-
-    def end(self, index: int) -> int:
-        """The offset in the source just behind the character before an index of the text."""
-        return self.start(index - 1) + 1 if index else 0
-
-
-def splice_lines(source: bytes) -> Spliced:
-    """Take the line continuations out."""
-    # Latin-1 keeps one character a byte, whatever the file's encoding.
-    text = source.decode("latin-1")
-    parts, cuts, removed = [], [], []
-    last = total = 0
-    for match in _CONTINUATION.finditer(text):
-        parts.append(text[last : match.start()])
-        cuts.append(match.start() - total)
-        total += match.end() - match.start()
-        removed.append(total)
-        last = match.end()
-    return Spliced("".join([*parts, text[last:]]), tuple(cuts), tuple(removed))
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A preprocessing token: ``newline``, ``string``, ``character``, ``number``, ``name`` or ``operator``.
-
-    Args:
-        text: Its spelling, without continuations.
-        start: Its first byte in the source.
-        end: The byte behind its last.
-        index: Where it stands in the spliced text.
-    """
-
-    kind: str
-    text: str
-    start: int
-    end: int
-    index: int
-
-
-def tokens(source: Spliced, index: int = 0) -> Iterator[Token]:
-    """Yield the tokens from an index of the text on, without comments and white space."""
-    for match in _LEXICON.finditer(source.text, index):
-        if (kind := match.lastgroup or "") != "space":
-            start, end = match.span()
-            # The group that holds a raw string's delimiter closes before the one around it.
-            yield Token(kind, match[0], source.start(start), source.end(end), start)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where a node stands in the source; two nodes are equal wherever they stand."""
-
-    start: int = field(default=0, compare=False)
-    end: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Number(_Place):
-    """An integer or a character."""
-
-    value: int
-    unsigned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Name(_Place):
-    """An object-like macro, or a name that is none."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Defined(_Place):
-    """``defined(name)``."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call(_Place):
-    """A function-like macro with its arguments' tokens, parentheses included."""
-
-    name: str
-    arguments: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Unary(_Place):
-    """``!``, ``~``, ``+`` or ``-``."""
-
-    operator: str
-    operand: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Binary(_Place):
-    """Any operator of two operands but ``&&`` and ``||``."""
-
-    operator: str
-    left: Expr
-    right: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Chain(_Place):
-    """Operands joined by ``&&``, or by ``||``."""
-
-    operator: str
-    operands: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Conditional(_Place):
-    """``test ? then : other``."""
-
-    test: Expr
-    then: Expr
-    other: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Group(_Place):
-    """Parentheses."""
-
-    inner: Expr
-
-
-Expr: TypeAlias = "Number | Name | Defined | Call | Unary | Binary | Chain | Conditional | Group"
 
 
 def parse(source: bytes | str) -> Expr:
@@ -393,105 +240,3 @@ def _character(token: Token) -> Number:
         # Its value depends on the prefix and on the target's char.
         raise ConditionError(f"{token.text} is not an ASCII character", token.start)
     return Number(value, start=token.start, end=token.end)
-
-
-def strip(node: Expr) -> Expr:
-    """Return the node inside its parentheses."""
-    while isinstance(node, Group):
-        node = node.inner
-    return node
-
-
-def operands(node: Expr) -> tuple[Expr, ...]:
-    """Return the operands of a chain flattened through parentheses; a node that is none, alone."""
-    chain = strip(node)
-    if not isinstance(chain, Chain):
-        return (node,)
-    flat: list[Expr] = []
-    for operand in chain.operands:
-        inner = strip(operand)
-        same = isinstance(inner, Chain) and inner.operator == chain.operator
-        flat += operands(inner) if same else (operand,)
-    return tuple(flat)
-
-
-def children(node: Expr) -> tuple[Expr, ...]:
-    """Return the nodes directly inside a node."""
-    match node:
-        case Number() | Name() | Defined() | Call():
-            return ()
-        case Unary():
-            return (node.operand,)
-        case Binary():
-            return (node.left, node.right)
-        case Chain():
-            return node.operands
-        case Conditional():
-            return (node.test, node.then, node.other)
-        case Group():
-            return (node.inner,)
-
-
-def walk(node: Expr) -> Iterator[Expr]:
-    """Yield a node and all nodes inside it."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
-
-
-def macros(node: Expr) -> tuple[str, ...]:
-    """Return the names of the macros in a node, each once, in order."""
-    found: dict[str, None] = {}
-    for inner in walk(node):
-        if isinstance(inner, Name | Defined | Call):
-            found[inner.name] = None
-        if isinstance(inner, Call) and not inner.name.startswith("__has_"):
-            found |= {text: None for text in inner.arguments if re.match(r"[A-Za-z_$]", text)}
-    return tuple(found)
-
-
-def shape(node: Expr) -> Expr:
-    """Return a node that is equal for equal structure: parentheses gone, chains flattened."""
-    node = strip(node)
-    match node:
-        case Number() | Name() | Defined() | Call():
-            return node
-        case Unary():
-            return Unary(node.operator, shape(node.operand))
-        case Binary():
-            return Binary(node.operator, shape(node.left), shape(node.right))
-        case Chain():
-            return Chain(node.operator, tuple(map(shape, operands(node))))
-        case Conditional():
-            return Conditional(shape(node.test), shape(node.then), shape(node.other))
-        case Group():
-            raise AssertionError("a group was stripped")
-
-
-def to_source(node: Expr) -> str:
-    """Write a node in one way for all its spellings."""
-    node = strip(node)
-    match node:
-        case Number():
-            return f"{node.value}{'u' if node.unsigned else ''}"
-        case Name():
-            return node.name
-        case Defined():
-            return f"defined({node.name})"
-        case Call():
-            return node.name + "".join(", " if text == "," else text for text in node.arguments)
-        case Unary():
-            return node.operator + _part(node.operand)
-        case Binary():
-            return f"{_part(node.left)} {node.operator} {_part(node.right)}"
-        case Chain():
-            return f" {node.operator} ".join(map(_part, operands(node)))
-        case Conditional():
-            return f"{_part(node.test)} ? {_part(node.then)} : {_part(node.other)}"
-        case Group():
-            raise AssertionError("a group was stripped")
-
-
-def _part(node: Expr) -> str:
-    text = to_source(node)
-    return f"({text})" if isinstance(strip(node), Binary | Chain | Conditional | Unary) else text

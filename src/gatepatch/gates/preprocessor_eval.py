@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gatepatch.boolean import Bool, and_, atom, if_then_else, not_, or_
-from gatepatch.gates.preprocessor import (
+from gatepatch.gates.preprocessor_tree import (
     Binary,
     Call,
     Chain,

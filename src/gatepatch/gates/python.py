@@ -12,7 +12,7 @@ from gatepatch.edits import ByteEdit, line_of, splice
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates import explain, python_statements
 from gatepatch.gates.python_candidates import UNITS, Literal, candidates, constant, literal_edits
-from gatepatch.gates.python_meaning import Frame, verdict
+from gatepatch.gates.python_meaning import Frame, replaced, verdict
 from gatepatch.gates.python_scope import FunctionNode, Module, Package, local_bindings
 from gatepatch.gates.python_source import Expression, Match, Source, flattened
 from gatepatch.gates.result import Change, Context, FileEdits
@@ -146,16 +146,19 @@ class _File:
             found += [
                 match
                 for match in self.source.matches(result, edit.within)
-                if self._verdict(match.top)
-                == wanted(self._verdict(match.top), goal, shut=self._shut(edit, match.top))
+                if self._stands(edit, goal, match)
             ]
         return found
+
+    def _stands(self, edit: GateEdit, goal: Goal, match: Match) -> bool:
+        before = self._verdict(match.top)
+        return before == wanted(before, goal, shut=self._shut(edit, match.top))
 
     def _open(self, edit: GateEdit, goal: Goal, group: Sequence[Match]) -> list[Change]:
         """Change all matches in one Boolean expression, by the first way that is proved."""
         top = group[0].top
         before = self._verdict(top)
-        target = wanted(before, goal, shut=self._shut(edit, top))
+        target = self._target(edit, goal, group, before)
         if target == before and not before.unknown:
             return [self._change(edit, match, (), before, before) for match in group]
         problems: list[str] = []
@@ -179,6 +182,42 @@ class _File:
             if wrong or unknown:
                 problems.append(explain.why(goal, before, after, wrong, unknown))
         raise self._refused(edit, group[0], problems, before)
+
+    def _target(
+        self, edit: GateEdit, goal: Goal, group: Sequence[Match], before: Verdict
+    ) -> Verdict:
+        """The verdict that the whole expression must have afterwards.
+
+        To open a gate is to give the operands that match the verdict of ``like``. What else the
+        expression tests stays as it is, even where that is the architecture; but if that alone
+        still leaves an architecture out, the edit would be for nothing.
+        """
+        top = group[0].top
+        shut = self._shut(edit, top)
+        strict = wanted(before, goal, shut=shut)
+        if goal.action == "close" or len(group) > 1 or goal.like is None:
+            return strict
+        frame = _frame(self.module, top.functions)
+        found = replaced(
+            top.node,
+            group[0].nodes,
+            goal.archs,
+            goal.like,
+            frame,
+            self.package,
+            self.context.predicates,
+        )
+        blocked = [a for a in sorted(goal.archs) if found.table[a] is shut]
+        if blocked and any(strict.table[a] is not shut for a in blocked):
+            raise RefusedError(
+                Problem(
+                    message=f"would still leave {', '.join(map(str, blocked))} out: another part "
+                    f"of the condition does: {' '.join(self.source.text(top.node).split())[:200]}",
+                    where=self._where(edit, self.source.span(group[0].nodes[0])[0]),
+                    hint="open that part too: name a longer condition",
+                )
+            )
+        return found
 
     def _shut(self, edit: GateEdit, top: Expression) -> bool:
         return top.rejects if edit.shut is None else edit.shut

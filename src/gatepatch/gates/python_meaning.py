@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -28,7 +28,7 @@ from gatepatch.gates.python_scope import (
     Package,
     bind,
 )
-from gatepatch.verdict import Verdict
+from gatepatch.verdict import Point, Verdict
 
 DEPTH = 16
 """How many calls and aliases are followed from one to the next."""
@@ -134,6 +134,73 @@ class Frame:
     module: Module
     values: Mapping[str, Value] = field(default_factory=dict)
     locals: Mapping[str, tuple[Binding, ...]] = field(default_factory=dict)
+
+
+def replaced(
+    node: ast.expr,
+    window: Sequence[ast.expr],
+    archs: frozenset[Arch],
+    like: Arch,
+    frame: Frame,
+    package: Package,
+    predicates: Mapping[str, frozenset[Arch]],
+) -> Verdict:
+    """The truth of an expression whose gate has, on some architectures, another one's verdict.
+
+    What else the expression tests stays as it is on each architecture.
+
+    Args:
+        node: The whole expression.
+        window: The operands in it that are the gate.
+        archs: The architectures that get another's verdict.
+        like: That other architecture.
+        frame: Where the expression stands.
+        package: Where definitions are read.
+        predicates: As for ``Evaluator``.
+    """
+    above = Evaluator(package, predicates, like)
+    whole, rest = _with_name(node, window, _GATE)
+    parts = [above.truth_of(part, frame) for part in window]
+    gate = Truth(and_(*parts) if rest is ast.And else or_(*parts))
+    table: dict[Point, Bool] = {}
+    for arch in TABLE:
+        evaluator = Evaluator(package, predicates, arch)
+        if arch in archs:
+            inner = Frame(frame.module, {**frame.values, _GATE: gate}, frame.locals)
+            table[arch] = evaluator.truth_of(whole, inner)
+        else:
+            table[arch] = evaluator.truth_of(node, frame)
+    return Verdict(table)
+
+
+_GATE = "the gate"
+"""A name that no source has."""
+
+
+def _with_name(
+    node: ast.expr, window: Sequence[ast.expr], name: str
+) -> tuple[ast.expr, type[ast.boolop]]:
+    """The expression with a name for a window of operands, and the operator that joins them."""
+    first, others = window[0], {id(part) for part in window[1:]}
+    found: type[ast.boolop] = ast.And
+    if node is first:
+        return ast.Name(id=name), found
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            kept = []
+            for value in values:
+                if id(value) in others:
+                    continue
+                new, inner = _with_name(value, window, name)
+                found = inner if inner is ast.Or else found
+                kept.append(new)
+            if len(window) > 1 and any(value is first for value in values):
+                found = type(op)
+            return (ast.BoolOp(op=op, values=kept) if kept else ast.Name(id=name)), found
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            new, found = _with_name(operand, window, name)
+            return ast.UnaryOp(op=ast.Not(), operand=new), found
+    return node, found
 
 
 def verdict(
@@ -278,7 +345,8 @@ class Evaluator:
     def _followed(self, name: str, value: ast.expr, frame: Frame) -> Value:
         """What an alias stands for: evaluated if it may test the architecture, else its name."""
         literal = isinstance(value, ast.Tuple | ast.List | ast.Set | ast.Dict)
-        if not (literal or self.package.smells(frame.module, value) or self._local(value, frame)):
+        plain = literal or _is_plain(value)
+        if not (plain or self.package.smells(frame.module, value) or self._local(value, frame)):
             return Opaque(name)
         if self._depth >= DEPTH:
             return Opaque(name, f"{name} leads too far")
@@ -488,7 +556,7 @@ class Evaluator:
         text = ", ".join([*map(_text, args), *(f"{k}={_text(v)}" for k, v in keywords.items())])
         opaque = Opaque(f"{name}({text})")
         smells = any(self.package.smells(module, part) for part in callee.node.body)
-        if not smells and not any(_is_known(value) for value in every):
+        if not (smells or _returns_plain(callee.node) or any(map(_is_known, every))):
             return opaque
         values = _arguments(callee, args, keywords)
         plain = all(_is_plain_decorator(d) for d in callee.node.decorator_list)
@@ -664,6 +732,33 @@ def _dotted(node: ast.expr) -> list[str] | None:
 def _is_plain_decorator(node: ast.expr) -> bool:
     target = node.func if isinstance(node, ast.Call) else node
     return ast.unparse(target).rpartition(".")[2] in _DECORATORS
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether it is made of names, calls without arguments, ``and``, ``or`` and ``not`` alone.
+
+    Such an alias is followed, so that ``_is_cuda`` and ``is_cuda()`` are one atom.
+    """
+    match node:
+        case ast.Name():
+            return True
+        case ast.Attribute(value=value):
+            return _is_plain(value)
+        case ast.Call(func=func, args=[], keywords=[]):
+            return _is_plain(func)
+        case ast.BoolOp(values=values):
+            return all(map(_is_plain, values))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _is_plain(operand)
+    return False
+
+
+def _returns_plain(node: FunctionNode) -> bool:
+    arguments = node.args
+    match [s for s in node.body if not isinstance(s, ast.Expr)]:
+        case [ast.Return(value=ast.expr() as value)]:
+            return not (arguments.args or arguments.kwonlyargs) and _is_plain(value)
+    return False
 
 
 def _arguments(
