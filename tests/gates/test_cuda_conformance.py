@@ -18,9 +18,10 @@ from gatepatch.edits import ByteEdit, splice
 from gatepatch.gates.cuda import Gate, gates_in
 from gatepatch.gates.cuda_macros import is_target_macro, reach, speaks_of_architecture, target_macro
 from gatepatch.gates.directives import Branch, scan
-from gatepatch.gates.preprocessor import ConditionError, macros, parse
+from gatepatch.gates.preprocessor import ConditionError, parse
 from gatepatch.gates.preprocessor_eval import Known, Macro
 from gatepatch.gates.preprocessor_eval import evaluate as evaluate_condition
+from gatepatch.gates.preprocessor_tree import macros
 from gatepatch.verdict import Verdict
 from wheels import fetch
 

@@ -56,7 +56,7 @@ def _file(condition: str, newline: str) -> bytes:
 
 
 _LAW = settings(
-    max_examples=120,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )

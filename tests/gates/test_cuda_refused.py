@@ -115,6 +115,16 @@ def test_a_gate_that_nothing_derived_opens() -> None:
     )
 
 
+def test_operands_on_both_sides_of_a_parenthesis() -> None:
+    source = b"#if (FOO && __CUDA_ARCH__ >= 900) && __CUDA_ARCH__ < 1200\n#endif\n"
+    pattern = "__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200"
+    assert apply(source, [gate(pattern)]) == source.replace(b"1200", b"1300")
+    by = "__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1300"
+    assert apply(source, [replace(pattern, by)]) == source.replace(b"1200", b"1300")
+    message = _refusal(source, replace(pattern, "BAR(__CUDA_ARCH__)", unproved="it is so"))
+    assert message.startswith("a/b.cuh:1 (edits[0]): nothing makes the condition open for")
+
+
 # Conditions that cannot be judged.
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import pytest
 
 from gatepatch.boolean import to_text
-from gatepatch.gates.preprocessor import (
+from gatepatch.gates.preprocessor import ConditionError, parse
+from gatepatch.gates.preprocessor_eval import Free, Known, Macro, Unknown, evaluate, integer
+from gatepatch.gates.preprocessor_tree import (
     Chain,
-    ConditionError,
     Defined,
     macros,
     operands,
-    parse,
     shape,
     strip,
     to_source,
 )
-from gatepatch.gates.preprocessor_eval import Free, Known, Macro, Unknown, evaluate, integer
 
 
 @pytest.mark.parametrize(

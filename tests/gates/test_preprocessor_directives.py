@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gatepatch.gates.directives import scan
-from gatepatch.gates.preprocessor import ConditionError, Expr, to_source
+from gatepatch.gates.preprocessor import ConditionError
+from gatepatch.gates.preprocessor_tree import Expr, to_source
 
 
 def _conditions(source: bytes) -> list[tuple[int, int, str, str]]:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from gatepatch.boolean import Atom, Node
 from gatepatch.boolean import evaluate as value_of
-from gatepatch.gates.preprocessor import parse, shape, to_source
+from gatepatch.gates.preprocessor import parse
 from gatepatch.gates.preprocessor_eval import Free, Known, Macro, evaluate
+from gatepatch.gates.preprocessor_tree import shape, to_source
 
 _DEFINES = {"ARCH": "1200", "SMALL": "-3", "ONE": "1", "BIG": "9223372036854775807"}
 

@@ -90,8 +90,6 @@ class _Planner:
                 edit, "expected a condition", "name the gate by its condition"
             )
 
-    # What to do there.
-
     def settle(self, edit: ConditionEdit, place: Site, here: Sequence[Found]) -> None:
         """Choose the first edits of one directive that are proved."""
         branch = place.branch
@@ -137,7 +135,8 @@ class _Planner:
             if one.done:
                 continue
             if isinstance(edit, Replace):
-                each.append(iter([swaps(place.buffer, one.match, edit.by)]))
+                swap = swaps(place.buffer, one.match, edit.by)
+                each.append(iter([swap] if swap else []))
             else:
                 goal = self.context.goal
                 each.append(candidates(place.buffer, one.match, goal, edit.operand))
@@ -185,8 +184,6 @@ class _Planner:
         return self.finder.refusal(
             edit, f"{message}: {'; '.join(complaints[:4])}{more}", hint, branch
         )
-
-    # All edits together.
 
     def finish(self) -> FileEdits:
         """Prove the file as all edits leave it.
