@@ -6,10 +6,10 @@ back. Importing this module loads none of its dependencies and writes nothing.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers take it as true; importing typing costs half an import
 if TYPE_CHECKING:
+    from typing import Any
+
     from gatepatch.api import (
         applied,
         apply,
@@ -43,8 +43,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "gatepatch.errors" if name == "GatepatchError" else "gatepatch.api"
-    return getattr(importlib.import_module(module), name)
+    if name == "GatepatchError":
+        from gatepatch import errors
+
+        return getattr(errors, name)
+    from gatepatch import api
+
+    return getattr(api, name)
 
 
 def __dir__() -> list[str]:
