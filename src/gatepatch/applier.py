@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,7 +12,7 @@ from gatepatch import __version__, catalog, devices, jitcache
 from gatepatch.aot import AotBinary, find_aot
 from gatepatch.arch import Arch
 from gatepatch.edits import sha256, unified_diff
-from gatepatch.errors import Problem, RefusedError, StaleError
+from gatepatch.errors import Problem, RefusedError
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.merge import new_merges
 from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
@@ -19,11 +20,8 @@ from gatepatch.reconcile import Reconciled, Wanted, reconcile
 from gatepatch.results import FileResult, Outcome, Result, SetResult
 from gatepatch.state import AppliedSet, Merge, SetFile
 from gatepatch.target import Root
-from gatepatch.transaction import Committed, Transaction, commit, recover
-from gatepatch.workspace import Workspace
-
-TRIES = 20
-"""How often a plan is made anew because another process changed something meanwhile."""
+from gatepatch.transaction import Committed, Transaction, commit
+from gatepatch.workspace import Workspace, settled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +59,19 @@ class _Step:
 
 def apply(workspace: Workspace, name: str, options: Options) -> Result:
     """Apply a set; see ``gatepatch.apply``."""
-    if workspace.pending():
-        recover(workspace.roots(), timeout=options.timeout)
-        workspace = Workspace(workspace.environment)
-    path = catalog.find(name, options.patches)
-    digest = sha256(path.read_bytes())
+
+    @functools.cache
+    def check() -> devices.Checked:
+        archs = catalog.load(name, options.patches).archs
+        return devices.check(name, archs, options.assume, all_devices=options.all_devices)
+
+    return settled(workspace, lambda fresh: _apply(fresh, name, options, check), options.timeout)
+
+
+def _apply(
+    workspace: Workspace, name: str, options: Options, check: Callable[[], devices.Checked]
+) -> Result:
+    digest = sha256(catalog.find(name, options.patches).read_bytes())
     if (found := _carried(workspace, name, digest)) and not options.hide_aot:
         archs = found[0][1].goal.archs
         return _result(
@@ -74,49 +80,36 @@ def apply(workspace: Workspace, name: str, options: Options) -> Result:
             warnings=devices.warn(archs, options.assume),
             assumed=options.assume,
         )
-    patch_set = catalog.load(name, options.patches)
-    checked = devices.Checked()
-    for attempt in range(TRIES):
-        plan = _plan(workspace, name, options)
-        steps, warnings = _steps(workspace, plan, options)
-        changed = [step for step in steps if step.reconciled.change is not None]
-        writing = any(step.reconciled.before for step in changed)
-        if not changed or not (writing or _renames(changed)):
-            outcome: Outcome = "native" if _native(plan) else "already-applied"
-            if changed:  # only the state is written: it had been lost
-                commit(_transaction(changed, ()), timeout=options.timeout)
-            if not _native(plan):
-                warnings += devices.warn(patch_set.archs, options.assume)
-            return _result(
-                outcome,
-                _set_result(workspace, plan, steps, outcome),
-                warnings=warnings,
-                assumed=options.assume,
-            )
-        if attempt == 0:
-            checked = devices.check(
-                name, patch_set.archs, options.assume, all_devices=options.all_devices
-            )
-        try:
-            done = commit(_transaction(changed, _modules(plan, options)), timeout=options.timeout)
-        except StaleError:
-            if attempt == TRIES - 1:
-                raise
-            workspace = Workspace(workspace.environment)
-            continue
+    plan = _plan(workspace, name, options)
+    steps, warnings = _steps(workspace, plan, options)
+    changed = [step for step in steps if step.reconciled.change is not None]
+    writing = any(step.reconciled.before for step in changed)
+    if not changed or not (writing or _renames(changed)):
+        outcome: Outcome = "native" if _native(plan) else "already-applied"
+        if changed:  # only the state is written: it had been lost
+            commit(_transaction(changed, ()), timeout=options.timeout)
+        if not _native(plan):
+            warnings += devices.warn(plan.patch_set.archs, options.assume)
         return _result(
-            "applied",
-            _set_result(workspace, plan, steps, "applied"),
-            devices=checked.devices,
-            warnings=(
-                *checked.warnings,
-                *warnings,
-                *devices.warn_imported(f.name for f in plan.files if f.edits),
-            ),
+            outcome,
+            _set_result(workspace, plan, steps, outcome),
+            warnings=warnings,
             assumed=options.assume,
-            done=done,
         )
-    raise AssertionError("unreachable")
+    checked = check()
+    done = commit(_transaction(changed, _modules(plan, options)), timeout=options.timeout)
+    return _result(
+        "applied",
+        _set_result(workspace, plan, steps, "applied"),
+        devices=checked.devices,
+        warnings=(
+            *checked.warnings,
+            *warnings,
+            *devices.warn_imported(f.name for f in plan.files if f.edits),
+        ),
+        assumed=options.assume,
+        done=done,
+    )
 
 
 def plan(workspace: Workspace, name: str, options: Options) -> Result:

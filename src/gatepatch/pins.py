@@ -82,26 +82,41 @@ class Pin:
     files: tuple[PinnedFile, ...]
 
     def to_bytes(self) -> bytes:
-        """Serialise as JSON, one line a place, for review."""
-        document = {
+        """Serialise as JSON, a line an edit and a line a place, for review."""
+        head = {
             "schema": SCHEMA,
             "set": self.set,
             "digest": self.digest,
             "tool": self.tool,
             "distribution": self.distribution,
             "version": self.version,
-            "files": [
-                {
-                    "path": file.path,
-                    "before": file.before,
-                    "after": file.after,
-                    "edits": edits_json(file.edits),
-                    "places": [asdict(place) for place in file.places],
-                }
-                for file in self.files
-            ],
         }
-        return json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
+        lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+        files = ",\n".join(map(_file_text, self.files))
+        return "\n".join(["{", *lines, f' "files": [\n{files}\n ]', "}", ""]).encode()
+
+
+def _file_text(file: PinnedFile) -> str:
+    rows: dict[str, list[Any]] = {
+        "edits": edits_json(file.edits),
+        "places": [_place_json(place) for place in file.places],
+    }
+    parts = [
+        f"   {json.dumps(key)}: [\n{_rows(values)}\n   ]" if values else f"   {json.dumps(key)}: []"
+        for key, values in rows.items()
+    ]
+    names = {"path": file.path, "before": file.before, "after": file.after}
+    lines = [f"   {json.dumps(key)}: {json.dumps(value)}" for key, value in names.items()]
+    return "  {\n" + ",\n".join([*lines, *parts]) + "\n  }"
+
+
+def _place_json(place: Place) -> dict[str, Any]:
+    """A place without its source, which the file itself has."""
+    return {k: v for k, v in asdict(place).items() if v and k not in ("before", "after")}
+
+
+def _rows(values: list[Any]) -> str:
+    return ",\n".join(f"    {json.dumps(value, sort_keys=True)}" for value in values)
 
 
 def load(path: Path) -> Pin:
@@ -126,13 +141,23 @@ def load(path: Path) -> Pin:
         raise SpecError(Problem(message=f"is no pin: {error}", where=str(path))) from None
 
 
+_NO_PLACE: dict[str, Any] = {
+    "within": "",
+    "before": "",
+    "after": "",
+    "verdict_before": {},
+    "verdict_after": {},
+    "unproved": "",
+}
+
+
 def _file(value: dict[str, Any]) -> PinnedFile:
     return PinnedFile(
         path=value["path"],
         before=value["before"],
         after=value["after"],
         edits=edits_from_json(value["edits"]),
-        places=tuple(Place(**place) for place in value["places"]),
+        places=tuple(Place(**{**_NO_PLACE, **place}) for place in value["places"]),
     )
 
 

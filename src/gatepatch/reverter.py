@@ -10,18 +10,16 @@ from pathlib import Path
 from gatepatch import catalog, jitcache
 from gatepatch.classify import Classified, FileKind
 from gatepatch.edits import sha256
-from gatepatch.errors import GatepatchError, Problem, StaleError, UnknownSetError, did_you_mean
+from gatepatch.errors import GatepatchError, Problem, UnknownSetError, did_you_mean
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.planner import Inspected, inspect_set
 from gatepatch.reconcile import Reconciled, Wanted, reconcile
 from gatepatch.results import FileResult, Outcome, Result, SetResult, together
 from gatepatch.state import AppliedSet, FileRecord, SetFile, State
 from gatepatch.target import Root
-from gatepatch.transaction import Committed, Transaction, commit, recover
+from gatepatch.transaction import Committed, Transaction, commit
 from gatepatch.verdict import Goal
-from gatepatch.workspace import Workspace
-
-TRIES = 20
+from gatepatch.workspace import Workspace, settled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +52,7 @@ class _Lost:
 
 def revert(workspace: Workspace, name: str | None, options: Options) -> Result:
     """Revert one set, or all; see ``gatepatch.revert``."""
-    if workspace.pending():
-        recover(workspace.roots(), timeout=options.timeout)
-        workspace = Workspace(workspace.environment)
-    for attempt in range(TRIES):
-        try:
-            return _revert(workspace, name, options)
-        except StaleError:
-            if attempt == TRIES - 1:
-                raise
-            workspace = Workspace(workspace.environment)
-    raise AssertionError("unreachable")
+    return settled(workspace, lambda fresh: _revert(fresh, name, options), options.timeout)
 
 
 def _revert(workspace: Workspace, name: str | None, options: Options) -> Result:
