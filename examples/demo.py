@@ -41,9 +41,8 @@ BY_HAND: Mapping[str, Sequence[tuple[str, str, int]]] = {
     ],
     "sglang/srt/layers/communicator.py": [
         ("    is_sm100_supported,\n", "    is_sm100_supported,\n    is_sm120_supported,\n", 1),
-        ("_is_sm100_supported = _is_cuda and is_sm100_supported()\n",
-         "_is_sm100_supported = _is_cuda and is_sm100_supported()\n"
-         "_is_sm120_supported = _is_cuda and is_sm120_supported()\n", 1),
+        ("_is_cuda and is_sm100_supported()\n",
+         "_is_cuda and is_sm100_supported()\n_is_sm120_supported = _is_cuda and is_sm120_supported()\n", 1),
         ("(_is_sm90_supported or _is_sm100_supported)",
          "(_is_sm90_supported or _is_sm100_supported or _is_sm120_supported)", 1),
     ],
