@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sys
 import warnings
@@ -63,7 +64,7 @@ def _device(runtime: Any, index: int, count: int) -> dict[str, Any]:
 def _uuid(raw: bytes) -> str:
     digits = bytes(raw)[:16].hex()
     cuts = (0, 8, 12, 16, 20, 32)
-    return "GPU-" + "-".join(digits[a:b] for a, b in zip(cuts, cuts[1:], strict=False))
+    return "GPU-" + "-".join(digits[a:b] for a, b in itertools.pairwise(cuts))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gatepatch.arch import Arch
     from gatepatch.device_probe import Probe, ProbeFailure
+    from gatepatch.errors import Problem
+    from gatepatch.jitcache import Module
+    from gatepatch.pinning import Pinned
     from gatepatch.results import Result
     from gatepatch.spec import PatchSet
     from gatepatch.transaction import Recovered
@@ -200,6 +203,66 @@ def show(name: str, *, patches: Sequence[PathLike] = ()) -> PatchSet:
     from gatepatch import catalog
 
     return catalog.load(name, _paths(patches))
+
+
+def lint(name: str | None = None, *, patches: Sequence[PathLike] = ()) -> tuple[Problem, ...]:
+    """Check a patch set, or all: everything that is wrong with it.
+
+    Raises:
+        UnknownSetError: No set has this name.
+    """
+    from gatepatch import catalog, linting
+    from gatepatch.errors import SpecError
+
+    folders = _paths(patches)
+    names = [name] if name is not None else list(catalog.files(folders))
+    problems: list[Problem] = []
+    for each in names:
+        try:
+            problems += linting.lint(catalog.load(each, folders))
+        except SpecError as error:
+            problems += error.problems
+    return tuple(problems)
+
+
+def pin(
+    name: str,
+    *,
+    patches: Sequence[PathLike] = (),
+    sources: Sequence[PathLike] = (),
+    releases: Sequence[str] = (),
+    check: bool = False,
+    progress: Callable[[Pinned], None] = lambda pinned: None,
+) -> tuple[Pinned, ...]:
+    """Work a set out for released versions, and write a pin for each beside the set.
+
+    Args:
+        name: The set's name.
+        patches: Folders of your own patch sets.
+        sources: Folders of wheels, or wheels; the package index is asked where there is none.
+        releases: Such as ``sglang==0.5.9``; every version in the set's ranges where there is none.
+        check: Write nothing; say where the pins differ from what would be written.
+        progress: Is told of each release when it is done.
+
+    Raises:
+        GatepatchError: A release cannot be had, or the set cannot be read.
+    """
+    from gatepatch import catalog, pinning
+
+    patch_set = catalog.load(name, _paths(patches))
+    found = pinning.releases(patch_set, _paths(sources), releases)
+    return pinning.pin_releases(patch_set, found, check=check, progress=progress)
+
+
+def cache(*, jit_roots: Sequence[PathLike] = ()) -> tuple[Module, ...]:
+    """List the modules in the JIT caches that are known here.
+
+    Args:
+        jit_roots: More JIT cache roots.
+    """
+    from gatepatch import jitcache
+
+    return jitcache.list_modules(jitcache.cache_roots(extra=_paths(jit_roots)))
 
 
 @contextlib.contextmanager

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import signal
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 import gatepatch
 from gatepatch.errors import PendingError
@@ -279,6 +281,89 @@ def _recover(options: Namespace, out: Printer, err: Printer) -> int:
     return 0
 
 
+def _cache_arguments(parser: ArgumentParser) -> None:
+    _jit_roots(parser)
+
+
+def _cache(options: Namespace, out: Printer, err: Printer) -> int:
+    modules = gatepatch.cache(jit_roots=options.jit_root)
+    if options.json:
+        out.line(to_json({"schema": 1, "command": "cache", "modules": modules}))
+        return 0
+    if not modules:
+        out.line("no JIT module is built in the caches known here")
+    for module in modules:
+        built = datetime.fromtimestamp(module.newest_output / 1e9, timezone.utc)
+        when = f"{built:%Y-%m-%d %H:%M:%S} UTC" if module.newest_output else "not built yet"
+        out.line(f"{module.name}  {when}  {module.folder}")
+    return 0
+
+
+def _lint_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("set", metavar="SET", nargs="?", help="all sets unless one is named")
+    _patches(parser)
+
+
+def _lint(options: Namespace, out: Printer, err: Printer) -> int:
+    problems = gatepatch.lint(options.set, patches=options.patches)
+    if options.json:
+        out.line(to_json({"schema": 1, "command": "lint", "problems": problems}))
+    else:
+        for problem in problems:
+            out.line(str(problem))
+        if not problems:
+            out.line("nothing found")
+    return 1 if problems else 0
+
+
+def _pin_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("set", metavar="SET")
+    _patches(parser)
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="wheel, or folder of wheels; the package index is asked unless one is named",
+    )
+    parser.add_argument(
+        "--release",
+        metavar="NAME==VERSION",
+        action="append",
+        default=[],
+        help="only this release; every version in the set's ranges unless one is named",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; exit 1 where a pin is not what would be written",
+    )
+
+
+def _pin(options: Namespace, out: Printer, err: Printer) -> int:
+    from gatepatch.pinning import Pinned
+
+    def progress(pinned: Pinned) -> None:
+        detail = f": {pinned.detail}" if pinned.detail else ""
+        err.line(f"{pinned.distribution} {pinned.version}  {pinned.outcome}{detail}")
+
+    done = gatepatch.pin(
+        options.set,
+        patches=options.patches,
+        sources=options.sources,
+        releases=options.release,
+        check=options.check,
+        progress=progress,
+    )
+    if options.json:
+        out.line(to_json({"schema": 1, "command": "pin", "pins": done}))
+    else:
+        counts = Counter(pinned.outcome for pinned in done)
+        out.line(", ".join(f"{number} {word}" for word, number in sorted(counts.items())) or "none")
+    return 1 if any(pinned.outcome in ("refused", "differs") for pinned in done) else 0
+
+
 def _finish(
     options: Namespace, result: Result, out: Printer, err: Printer, *, diffs: bool = False
 ) -> int:
@@ -339,5 +424,23 @@ ALL: Sequence[Command] = (
         summary="settle an interrupted change",
         arguments=_recover_arguments,
         run=_recover,
+    ),
+    Command(
+        name="cache",
+        summary="list what FlashInfer's JIT has built",
+        arguments=_cache_arguments,
+        run=_cache,
+    ),
+    Command(
+        name="lint",
+        summary="check patch sets",
+        arguments=_lint_arguments,
+        run=_lint,
+    ),
+    Command(
+        name="pin",
+        summary="work a set out for released versions, for review",
+        arguments=_pin_arguments,
+        run=_pin,
     ),
 )

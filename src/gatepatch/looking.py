@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from gatepatch.classify import Classified, classify
-from gatepatch.errors import Problem, RefusedError
+from gatepatch.errors import Problem, RefusedError, TargetError
 from gatepatch.planner import foreign_problem
 from gatepatch.state import SetFile
 from gatepatch.target import Root, Target
@@ -16,7 +18,8 @@ def look_at(workspace: Workspace, root: Root, path: str) -> Classified:
     target, file = _owner(workspace, root, path)
     witness: Witness | None = None
     if target is not None and file is not None and target.root == root:
-        witness = target.witness(file.name)
+        with contextlib.suppress(TargetError):  # git will not read it: state knows enough
+            witness = target.witness(file.name)
     return classify(
         root.path / path,
         record=workspace.state(root).files.get(path),
@@ -29,15 +32,15 @@ def refuse_foreign(
     workspace: Workspace, root: Root, path: str, found: Classified, name: str
 ) -> RefusedError:
     """The refusal of a file that is not gatepatch's to write, with the ways out."""
-    target, _ = _owner(workspace, root, path)
+    target, file = _owner(workspace, root, path)
     where = str(root.path / path)
-    if target is not None and found.kind == "foreign":
-        return RefusedError(foreign_problem(where, found, target, name))
+    if target is not None and file is not None and found.kind == "foreign":
+        return RefusedError(foreign_problem(where, found, target, file.name, name))
     return RefusedError(
         Problem(
             message=f"{found.kind}, and its pristine bytes are not to be had",
             where=where,
-            hint=f"reinstall its package: {target.reinstall_command()}" if target else None,
+            hint=f"put it back: {target.reinstall_command(file.name)}" if target and file else None,
         )
     )
 
@@ -46,5 +49,8 @@ def _owner(workspace: Workspace, root: Root, path: str) -> tuple[Target | None, 
     for value in workspace.state(root).sets.values():
         if path in value.files:
             file = value.files[path]
-            return workspace.target(file.distribution), file
+            try:
+                return workspace.target(file.distribution), file
+            except TargetError:
+                return None, file  # its metadata is damaged: a revert goes by state alone
     return None, None

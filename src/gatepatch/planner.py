@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gatepatch.classify import Classified, classify
 from gatepatch.edits import ByteEdit, sha256, splice
-from gatepatch.errors import Problem, RefusedError
+from gatepatch.errors import Problem, RefusedError, TargetError
 from gatepatch.gates.result import Context, FileEdits
 from gatepatch.pins import Pins
 from gatepatch.results import Place
@@ -253,6 +253,7 @@ class _Planner:
     def _file(
         self, target: Target, file: FileSpec, planned: Mapping[str, PlannedFile]
     ) -> PlannedFile:
+        self._check_imported(target, file)
         context = self.context(target, file.path, planned)
         classified = self.classify(target, file, context)
         pristine = self._base(classified, target, file)
@@ -277,6 +278,17 @@ class _Planner:
             pinned=pinned is not None,
             spec=file.edits,
         )
+
+    def _check_imported(self, target: Target, file: FileSpec) -> None:
+        if (other := target.shadow(file.path)) is not None:
+            raise RefusedError(
+                Problem(
+                    message=f"a change would have no effect: {other} is imported in its place",
+                    where=f"{file.path} ({target.distribution} {target.version})",
+                    hint=f"take {other.parent} off the import path (PYTHONPATH), or remove what an "
+                    "older install left there",
+                )
+            )
 
     def classify(self, target: Target, file: FileSpec, context: Context) -> Classified:
         """Say what a file of the set is."""
@@ -320,17 +332,19 @@ class _Planner:
                     message="there is no such file in this release",
                     where=where,
                     hint="the file has moved, or the installation is damaged: "
-                    + target.reinstall_command(),
+                    + target.reinstall_command(file.path),
                 )
             )
         if classified.kind == "foreign":
-            raise RefusedError(foreign_problem(where, classified, target, self.patch_set.name))
+            raise RefusedError(
+                foreign_problem(where, classified, target, file.path, self.patch_set.name)
+            )
         if classified.pristine is None:
             raise RefusedError(
                 Problem(
                     message="it is applied, and its pristine bytes are not in the store any more",
                     where=where,
-                    hint="put the original back: " + target.reinstall_command(),
+                    hint="put the original back: " + target.reinstall_command(file.path),
                 )
             )
         return classified.pristine
@@ -341,7 +355,7 @@ class _Planner:
                 return planned[path].pristine
             try:
                 return target.locate(path).read_bytes()
-            except OSError:
+            except (OSError, TargetError):  # it is not of this distribution, or leads out of it
                 return None
 
         def read_after(path: str) -> bytes | None:
@@ -356,14 +370,24 @@ class _Planner:
         )
 
 
-def foreign_problem(where: str, classified: Classified, target: Target, name: str) -> Problem:
-    """Say that a file was edited by something else, and the ways out."""
+def foreign_problem(
+    where: str, classified: Classified, target: Target, path: str, name: str
+) -> Problem:
+    """Say that a file was edited by something else, and the ways out.
+
+    Args:
+        where: The file, for a person.
+        classified: What it was found to be.
+        target: Its distribution.
+        path: Its path in the distribution.
+        name: The set that wants to change it.
+    """
     return Problem(
         message=f"foreign: something other than gatepatch has edited it ({classified.detail})",
         where=where,
         hint=f"keep those edits as the base: gatepatch apply {name} --accept-current\n"
         f"  or drop them: gatepatch revert {name} --discard-foreign\n"
-        f"  or put the original back: {target.reinstall_command()}",
+        f"  or put the original back: {target.reinstall_command(path)}",
     )
 
 

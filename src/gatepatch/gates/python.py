@@ -121,11 +121,9 @@ class _File:
         assert edit.condition is not None
         goal = replace(self.context.goal, action=edit.action)
         found = self.source.matches(edit.condition, edit.within)
-        known = {id(node) for match in found for node in match.nodes}
         for match in self._results(edit, goal):
-            if known.isdisjoint(map(id, match.nodes)):
+            if not any(_overlap(self.source, match, other) for other in found):
                 found.append(match)
-                known.update(map(id, match.nodes))
         self._count(edit, [self.source.span(m.nodes[0])[0] for m in found], edit.condition)
         tops: dict[int, list[Match]] = {}
         for match in found:
@@ -463,6 +461,13 @@ def _membership(node: Literal) -> Verdict | None:
 def _scale(values: Sequence[object]) -> int:
     largest = max(value for value in values if isinstance(value, int))
     return 0 if largest < 30 else 1 if largest < 300 else 2
+
+
+def _overlap(source: Source, first: Match, second: Match) -> bool:
+    return (
+        source.span(first.nodes[0])[0] < source.span(second.nodes[-1])[1]
+        and source.span(second.nodes[0])[0] < source.span(first.nodes[-1])[1]
+    )
 
 
 def _inside(source: Source, inner: Match, outer: Match) -> bool:
