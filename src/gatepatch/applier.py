@@ -208,7 +208,7 @@ def _steps(
                 known[path] if path in known else look_at(workspace, root, path)
             ),
             refuse=lambda path, what, root=root: refuse_foreign(  # type: ignore[misc]
-                workspace, root, path, what, name
+                workspace, root, workspace.state(root), path, what, name
             ),
         )
         warnings += found.warnings

@@ -7,7 +7,7 @@ import contextlib
 from gatepatch.classify import Classified, classify
 from gatepatch.errors import Problem, RefusedError, TargetError
 from gatepatch.planner import foreign_problem
-from gatepatch.state import SetFile
+from gatepatch.state import SetFile, State
 from gatepatch.target import Root, Target
 from gatepatch.witness import Witness
 from gatepatch.workspace import Workspace
@@ -15,7 +15,7 @@ from gatepatch.workspace import Workspace
 
 def look_at(workspace: Workspace, root: Root, path: str) -> Classified:
     """Classify a file by what state and its witness know."""
-    target, file = _owner(workspace, root, path)
+    target, file = _owner(workspace, workspace.state(root), path)
     witness: Witness | None = None
     if target is not None and file is not None and target.root == root:
         with contextlib.suppress(TargetError):  # git will not read it: state knows enough
@@ -29,10 +29,10 @@ def look_at(workspace: Workspace, root: Root, path: str) -> Classified:
 
 
 def refuse_foreign(
-    workspace: Workspace, root: Root, path: str, found: Classified, name: str
+    workspace: Workspace, root: Root, state: State, path: str, found: Classified, name: str
 ) -> RefusedError:
     """The refusal of a file that is not gatepatch's to write, with the ways out."""
-    target, file = _owner(workspace, root, path)
+    target, file = _owner(workspace, state, path)
     where = str(root.path / path)
     if target is not None and file is not None and found.kind == "foreign":
         return RefusedError(foreign_problem(where, found, target, file.name, name))
@@ -45,8 +45,8 @@ def refuse_foreign(
     )
 
 
-def _owner(workspace: Workspace, root: Root, path: str) -> tuple[Target | None, SetFile | None]:
-    for value in workspace.state(root).sets.values():
+def _owner(workspace: Workspace, state: State, path: str) -> tuple[Target | None, SetFile | None]:
+    for value in state.sets.values():
         if path in value.files:
             file = value.files[path]
             try:

@@ -157,25 +157,25 @@ def inspect_set(
         TargetError: A distribution's metadata is damaged.
     """
     planner = _Planner(workspace, patch_set, pins_of(patch_set) if pins is None else pins, False)
-    found = []
+    found: list[Inspected] = []
     for distribution in dict.fromkeys(spec.distribution for spec in patch_set.targets):
         target = workspace.target(distribution)
         specs = [spec for spec in patch_set.targets if spec.distribution == distribution]
         if target is None:
             continue
         try:
-            spec = next(iter(_candidates(target, specs)))
+            candidates = list(_candidates(target, specs))
         except RefusedError:
             continue
-        for file in spec.files:
-            classified = planner.classify(target, file, planner.context(target, file.path, {}))
-            path = target.relative(file.path)
-            found.append(
-                Inspected(
-                    target=target, spec=spec, path=path, name=file.path, classified=classified
-                )
-            )
+        looks = [planner.inspect(target, spec) for spec in candidates]
+        found += min(looks, key=_strangeness)
     return tuple(found)
+
+
+def _strangeness(files: Sequence[Inspected]) -> tuple[int, int]:
+    """How badly a set's block fits what is installed: files missing, then files foreign."""
+    kinds = [file.classified.kind for file in files]
+    return kinds.count("missing"), kinds.count("foreign")
 
 
 def run_engine(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
@@ -249,6 +249,19 @@ class _Planner:
         if problems:
             raise RefusedError(problems)
         return tuple(planned.values())
+
+    def inspect(self, target: Target, spec: TargetSpec) -> tuple[Inspected, ...]:
+        """Look at the files of one block."""
+        return tuple(
+            Inspected(
+                target=target,
+                spec=spec,
+                path=target.relative(file.path),
+                name=file.path,
+                classified=self.classify(target, file, self.context(target, file.path, {})),
+            )
+            for file in spec.files
+        )
 
     def _file(
         self, target: Target, file: FileSpec, planned: Mapping[str, PlannedFile]

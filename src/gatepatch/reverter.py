@@ -117,7 +117,7 @@ def _reconcile(
         state,
         wanted,
         look=look,
-        refuse=lambda path, what: refuse_foreign(workspace, root, path, what, min(names)),
+        refuse=lambda path, what: refuse_foreign(workspace, root, state, path, what, min(names)),
     )
 
 
