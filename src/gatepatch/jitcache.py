@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import time
@@ -15,10 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatepatch.errors import LockTimeoutError, Problem
+from gatepatch.errors import LockTimeoutError, Problem, UsageError
 
 _OPS = ("cached_ops", "*/cached_ops", "*/*/cached_ops")
 _IN_BASE = ".cache/flashinfer"
+_BATCH = "flashinfer_jit"
+"""Names the lock of ``build_jit_specs``, which builds many modules without their own locks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +50,14 @@ def cache_roots(
 
     Args:
         environment: Environment variables; those of this process by default.
-        extra: More folders: a base, a ``.cache/flashinfer``, or any folder below it.
+        extra: More folders: a base, a ``.cache/flashinfer``, or any folder below it down to
+            ``cached_ops``.
+
+    Raises:
+        UsageError: One of ``extra`` is no folder.
     """
     variables = os.environ if environment is None else environment
-    home = Path(variables.get("HOME") or Path.home())
+    home = Path(variables.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111, Path.home raises
     bases = [
         Path(variables.get("FLASHINFER_WORKSPACE_BASE") or home),
         home,  # a server may run without the variable that this shell has
@@ -58,9 +65,16 @@ def cache_roots(
     ]
     found = [base / _IN_BASE for base in bases]
     for folder in extra:
+        if not os.path.isdir(folder):  # noqa: PTH112, see below
+            raise UsageError(
+                Problem(
+                    message="no such folder, or it cannot be read", where=f"--jit-root {folder}"
+                )
+            )
         found += [folder / _IN_BASE, folder]
-    real = (Path(os.path.realpath(folder)) for folder in found if folder.is_dir())
-    return tuple(dict.fromkeys(real))
+    # Another user's home may be closed to this one: there Path.is_dir raises.
+    there = (folder for folder in found if os.path.isdir(folder))  # noqa: PTH112
+    return tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in there))
 
 
 def find_modules(names: Mapping[str, Sequence[str]], roots: Sequence[Path]) -> tuple[Module, ...]:
@@ -68,8 +82,8 @@ def find_modules(names: Mapping[str, Sequence[str]], roots: Sequence[Path]) -> t
 
     A module whose first build is going on has a lock and no folder yet; it counts.
     """
-    wanted = set(names.get("flashinfer", ()))
-    return tuple(module for module in list_modules(roots) if module.name in wanted)
+    wanted = frozenset(names.get("flashinfer", ()))
+    return tuple(_modules(roots, wanted)) if wanted else ()
 
 
 def known_modules(
@@ -81,32 +95,35 @@ def known_modules(
 
 def list_modules(roots: Sequence[Path]) -> tuple[Module, ...]:
     """Every module in some roots."""
-    found: dict[Path, Module] = {}
-    for root in roots:
-        for ops in _operations(root):
-            for name in sorted(_names(ops)):
-                folder = ops / name
-                found[folder] = Module(
+    return tuple(_modules(roots, None))
+
+
+def _modules(roots: Sequence[Path], wanted: frozenset[str] | None) -> Iterator[Module]:
+    # Resolved: one lock that is reached in two ways cannot be held twice.
+    folders = {Path(os.path.realpath(ops)) for root in roots for ops in _operations(root)}
+    for ops in sorted(folders):
+        for name in sorted(_names(ops)):
+            if wanted is None or name in wanted:
+                yield Module(
                     kind="flashinfer",
                     name=name,
-                    folder=folder,
+                    folder=ops / name,
                     lock=ops / "tmp" / f"{name}.lock",
-                    newest_output=_newest(folder),
+                    newest_output=_newest(ops / name),
                 )
-    return tuple(found[folder] for folder in sorted(found))
 
 
 def _operations(root: Path) -> Iterator[Path]:
     if root.name == "cached_ops":
         yield root
     for pattern in _OPS:
-        yield from (path for path in sorted(root.glob(pattern)) if path.is_dir())
+        yield from (path for path in root.glob(pattern) if path.is_dir())
 
 
 def _names(ops: Path) -> set[str]:
     folders = {p.name for p in ops.iterdir() if p.is_dir() and not p.name.startswith(".")}
     locks = {p.stem for p in (ops / "tmp").glob("*.lock")}
-    return (folders - {"tmp"}) | (locks - {"flashinfer_jit"})
+    return (folders - {"tmp"}) | (locks - {_BATCH})
 
 
 def _newest(folder: Path) -> int:
@@ -132,21 +149,38 @@ def hold(modules: Sequence[Module], timeout: float) -> Iterator[None]:
 
     deadline = time.monotonic() + timeout
     with contextlib.ExitStack() as stack:
-        for module in sorted(modules, key=lambda m: m.lock):
-            module.lock.parent.mkdir(parents=True, exist_ok=True)
+        for lock in sorted({lock for module in modules for lock in _locks(module)}):
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            left = max(0.0, deadline - time.monotonic())
             try:
-                left = max(0.0, deadline - time.monotonic())
-                stack.enter_context(FileLock(module.lock, timeout=left, poll_interval=0.05))
+                stack.enter_context(FileLock(lock, timeout=left, poll_interval=0.05))
             except Timeout:
-                raise LockTimeoutError(
-                    Problem(
-                        message=f"{module.name} is being built or loaded by another process, "
-                        f"and was not free within {timeout:g} s",
-                        where=str(module.lock),
-                        hint=f"see which: fuser {module.lock}; wait for it, or stop the server",
-                    )
-                ) from None
+                raise LockTimeoutError(_held(lock, timeout)) from None
+            _hand_over(lock)
         yield
+
+
+def _locks(module: Module) -> tuple[Path, Path]:
+    return module.lock, module.lock.with_name(f"{_BATCH}.lock")
+
+
+def _held(lock: Path, timeout: float) -> Problem:
+    what = "a batch of modules" if lock.stem == _BATCH else lock.stem
+    return Problem(
+        message=f"{what} is being built or loaded by another process, "
+        f"and was not free within {timeout:g} s",
+        where=str(lock),
+        hint=f"see which: fuser -v {lock}; wait for it, allow more time, or stop the server",
+    )
+
+
+def _hand_over(lock: Path) -> None:
+    """Give a lock that root has made to the cache's owner, whose builds must open it."""
+    owner = lock.parents[1].stat()
+    for path in (lock.parent, lock):
+        now = path.stat()
+        if os.geteuid() == 0 and now.st_uid == 0 and owner.st_uid != 0:
+            os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def remove(modules: Sequence[Module]) -> tuple[Path, ...]:
@@ -159,11 +193,14 @@ def remove(modules: Sequence[Module]) -> tuple[Path, ...]:
     """
     removed = []
     for module in modules:
-        aside = module.folder.with_name(f".{module.name}.gatepatch-{os.getpid()}")
-        try:
-            module.folder.rename(aside)
-        except FileNotFoundError:
-            continue
-        shutil.rmtree(aside, ignore_errors=True)
-        removed.append(module.folder)
+        stem = f".{module.name}.gatepatch-"
+        with contextlib.suppress(FileNotFoundError):
+            module.folder.rename(module.folder.with_name(f"{stem}{os.urandom(4).hex()}"))
+            removed.append(module.folder)
+        # What a process left that was killed here as well.
+        for aside in module.folder.parent.glob(f"{glob.escape(stem)}*"):
+            if aside.is_symlink():
+                aside.unlink()
+            else:
+                shutil.rmtree(aside, ignore_errors=True)
     return tuple(removed)
