@@ -167,12 +167,11 @@ def inspect_set(
             candidates = list(_candidates(target, specs))
         except RefusedError:
             continue
-        looks = [planner.inspect(target, spec) for spec in candidates]
-        found += min(looks, key=_strangeness)
+        found += min((planner.inspect(target, s) for s in candidates), key=_strangeness)
     return tuple(found)
 
 
-def _strangeness(files: Sequence[Inspected]) -> tuple[int, int]:
+def _strangeness(files: Iterable[Inspected]) -> tuple[int, int]:
     """How badly a set's block fits what is installed: files missing, then files foreign."""
     kinds = [file.classified.kind for file in files]
     return kinds.count("missing"), kinds.count("foreign")

@@ -129,8 +129,12 @@ def fetch(distribution: str, version: Version, folder: Path | None = None) -> Re
     folder.mkdir(parents=True, exist_ok=True)
     known = _downloaded(folder, distribution, version)
     if known is None:
-        wanted = f"{distribution}=={version}"
-        _pip("download", "--no-deps", "--dest", str(folder), wanted)
+        arguments = ["--no-deps", "--dest", str(folder), f"{distribution}=={version}"]
+        try:
+            _pip("download", *arguments)
+        except TargetError:
+            # pip builds an sdist's metadata, and some old ones no longer build in isolation.
+            _pip("download", "--no-build-isolation", *arguments)
         known = _downloaded(folder, distribution, version)
     if known is None:
         raise TargetError(f"pip downloaded no archive of {distribution} {version}")
