@@ -200,8 +200,7 @@ def test_apply_after_an_upgrade_patches_the_new_bytes(server: Path) -> None:
     gatepatch.apply(SET, prefix=server, assume="sm_120")
     site = site_of(server)
     newer = (
-        "# newer\n"
-         "def gen_trtllm_comm_module():\n    return f(supported_major_versions=[9, 10])\n"
+        "# newer\ndef gen_trtllm_comm_module():\n    return f(supported_major_versions=[9, 10])\n"
     )
     shutil.rmtree(site / "flashinfer_python-0.6.3.dist-info")
     header = "#if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200\nwait();\n#endif\n" * 13
