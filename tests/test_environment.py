@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,28 @@ def test_a_virtual_environments_note_tells_which_python(tmp_path: Path) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /usr\nversion_info = 3.10.1.final.0\n")
     layouts = ("lib/python3.10/site-packages", "lib/python3.9/site-packages")
     assert without_interpreter(tmp_path, *layouts).paths == (tmp_path / layouts[0],)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # xdist's workers have threads
+def test_folders_that_may_not_be_read_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is closed to other users
+        closed = Path(folder) / "closed"
+        (closed / "inside").mkdir(parents=True)
+        Path(folder).chmod(0o755)
+        closed.chmod(0)
+        monkeypatch.setattr(sys, "path", [str(closed / "inside"), str(closed), folder])
+        reading, writing = os.pipe()
+        if (child := os.fork()) == 0:
+            try:
+                if os.geteuid() == 0:  # nothing is closed to root
+                    os.setuid(65534)
+                os.write(writing, repr(find_environment().paths).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        os.waitpid(child, 0)
+        closed.chmod(0o700)
+        assert os.read(reading, 4096).decode() == repr((Path(folder),))
 
 
 def test_both_is_wrong() -> None:

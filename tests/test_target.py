@@ -378,6 +378,24 @@ def test_a_linked_data_folder_of_a_checkout(tmp_path: Path) -> None:
     assert found.sha256 == sha256(b"x\n")
 
 
+def test_a_file_in_a_submodule_is_vouched_for_by_the_submodule(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "c")
+    inner = make_repository(tmp_path / "inner", {"include/y.cuh": "y\n"})
+    allow = ("-c", "protocol.file.allow=always")
+    git(checkout, *allow, "submodule", "--quiet", "add", str(inner), "deps/inner")
+    (checkout / "python/toy/deps").symlink_to("../../deps")
+    install_editable(checkout / "python", tmp_path / "site", SETUPTOOLS)
+    target = target_of(tmp_path / "site", name=building.NAME)
+    assert target.root.path == checkout
+    assert target.relative("toy/deps/inner/include/y.cuh") == "deps/inner/include/y.cuh"
+    found = target.witness("toy/deps/inner/include/y.cuh")
+    assert found is not None
+    assert found.sha256 == sha256(b"y\n")
+    assert target.reinstall_command("toy/deps/inner/include/y.cuh") == (
+        f"git -C {checkout}/deps/inner checkout HEAD -- include/y.cuh"
+    )
+
+
 def test_two_environments_on_one_checkout_have_one_root(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "c")
     (tmp_path / "link").symlink_to("c")

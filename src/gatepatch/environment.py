@@ -219,9 +219,10 @@ def _pth_folders(folder: Path) -> Iterator[str]:
 
 
 def _existing(paths: Iterable[str]) -> tuple[Path, ...]:
-    """The folders that exist, each once: lib64 is often a link to lib."""
+    """The folders that can be imported from, each once: lib64 is often a link to lib."""
     found: dict[str, Path] = {}
     for path in paths:
-        if path and Path(path).is_dir():
+        # Path.is_dir raises where a folder above may not be searched, os.path.isdir does not.
+        if path and os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK):  # noqa: PTH112
             found.setdefault(os.path.realpath(path), Path(os.path.normpath(Path(path).absolute())))
     return tuple(found.values())

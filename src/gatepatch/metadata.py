@@ -99,10 +99,10 @@ def egg_link_folder(link: Path) -> Path:
 def record_names(metadata: Path) -> list[str]:
     """The files that RECORD lists; none where there is no RECORD."""
     try:
-        lines = (metadata / "RECORD").read_text("utf-8", "surrogateescape").splitlines()
+        lines = (metadata / "RECORD").read_text("utf-8", "surrogateescape").split("\n")
     except OSError:
         return []
-    return [line.partition(",")[0].strip('"') for line in lines]
+    return [line.partition(",")[0].strip('"') for line in lines if line]
 
 
 def direct_url(metadata: Path) -> Mapping[str, object]:

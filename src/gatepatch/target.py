@@ -116,9 +116,13 @@ class Target:
         """What vouches for a file's pristine bytes: RECORD or git; None if nothing does."""
         if self.root.kind == "site":
             return record_witness(self.metadata, path, self.locate(path))
-        if self.root.repository:
-            return git_witness(self.root.path, self.relative(path))
-        return None
+        return git_witness(*self._in_git(path)) if self.root.repository else None
+
+    def _in_git(self, path: str) -> tuple[Path, str]:
+        """The top of the work tree that a file lies in, a submodule's own, and its path there."""
+        file = self.locate(path)
+        top, _ = git_folder(file.parent) or (self.root.path, None)
+        return top, file.relative_to(top).as_posix()
 
     def reinstall_command(self, path: str | None = None) -> str:
         """What puts the original files back, to be printed: a command, if there is one.
@@ -127,8 +131,8 @@ class Target:
             path: The file; without it, a placeholder stands in a checkout's command.
         """
         if self.root.repository:
-            what = shlex.quote(self.relative(path)) if path else "FILE"
-            return f"git -C {shlex.quote(str(self.root.path))} checkout HEAD -- {what}"
+            top, what = self._in_git(path) if path else (self.root.path, "FILE")
+            return f"git -C {shlex.quote(str(top))} checkout HEAD -- {shlex.quote(what)}"
         if self.editable:
             return f"copy it again from where {self.root.path} came from"
         python = shlex.quote(str(self.python or "python"))
