@@ -146,6 +146,8 @@ def read(path: Path) -> tuple[Cursor, list[Problem], bytes]:
         raise SpecError(Problem(message=f"is not UTF-8: {error.reason}", where=str(path))) from None
     except yaml.YAMLError as error:
         raise SpecError(_yaml_problem(path, error)) from None
+    except RecursionError:
+        raise SpecError(Problem(message="is nested too deeply", where=str(path))) from None
     if node is None:
         raise SpecError(Problem(message="is empty", where=str(path)))
     problems: list[Problem] = []

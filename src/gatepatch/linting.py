@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from packaging.specifiers import SpecifierSet
@@ -11,7 +12,7 @@ from packaging.version import Version
 
 from gatepatch.errors import Problem
 from gatepatch.planner import pins_of
-from gatepatch.spec import GateEdit, Insert, PatchSet, Replace, TargetSpec, Text
+from gatepatch.spec import Edit, GateEdit, Import, Insert, PatchSet, Replace, TargetSpec, Text
 
 
 def lint(patch_set: PatchSet) -> tuple[Problem, ...]:
@@ -45,10 +46,10 @@ def _in(target: TargetSpec, version: Version) -> bool:
 
 def _edges(targets: Sequence[TargetSpec]) -> list[Version]:
     """The versions at which ranges begin and end, and what lies just beside them."""
-    found = set()
+    found = {Version("0")}
     for target in targets:
         for text in _texts(target.versions):
-            for spelling in (text, f"{text}.post1", f"{text}.post1.dev1"):
+            for spelling in (text, f"{text}.0.1", f"{text}.post1", f"{text}.post1.dev1"):
                 try:
                     found.add(Version(spelling))
                 except ValueError:
@@ -101,7 +102,7 @@ def _edits(patch_set: PatchSet) -> Iterator[Problem]:
                         )
 
 
-def _key(edit: object) -> object:
+def _key(edit: Edit) -> object:
     match edit:
         case GateEdit():
             return ("gate", edit.within, edit.condition, edit.keyword)
@@ -109,7 +110,8 @@ def _key(edit: object) -> object:
             return ("replace", edit.within, edit.expression)
         case Text():
             return ("text", edit.find)
-    return edit
+        case Import() | Insert():
+            return replace(edit, where="")
 
 
 def _reasons(patch_set: PatchSet) -> Iterator[Problem]:
@@ -124,7 +126,7 @@ def _reasons(patch_set: PatchSet) -> Iterator[Problem]:
                 if reason:
                     texts[f"{edit.where}.unproved"] = reason
     for key, text in texts.items():
-        if text.strip().strip(".").upper() in ("", "TODO", "FILL IN", "…"):
+        if not text.strip(" .…") or text.strip().upper().startswith(("TODO", "FIXME", "FILL IN")):
             yield Problem(
                 message="is to be filled in", where=f"{patch_set.source} ({key})", hint="say why"
             )

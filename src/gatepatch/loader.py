@@ -30,6 +30,7 @@ from gatepatch.spec import (
 
 T = TypeVar("T")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_DOTTED = re.compile(r"\.*[^\W\d]\w*(\.[^\W\d]\w*)*")
 PYTHON_SUFFIXES = (".py", ".pyi")
 CUDA_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".c", ".cc", ".cpp", ".cxx", ".inl", ".inc")
 
@@ -236,10 +237,8 @@ def _condition(cursor: Cursor, path: str) -> str:
     if not text:
         return text
     if path.endswith(PYTHON_SUFFIXES):
-        try:
-            ast.parse(f"({text})", mode="eval")
-        except SyntaxError as error:
-            cursor.error(f"is no Python expression: {error.msg}: {text}")
+        if wrong := _not_an_expression(text):
+            cursor.error(f"is no Python expression: {wrong}: {text}")
     elif path.endswith(CUDA_SUFFIXES):
         from gatepatch.gates import preprocessor
 
@@ -250,6 +249,18 @@ def _condition(cursor: Cursor, path: str) -> str:
     else:
         cursor.error(f"gates are found in Python, C and CUDA files, and {path} is none", "use text")
     return text
+
+
+def _not_an_expression(text: str) -> str:
+    """Why a text is no Python expression; empty if it is one."""
+    try:
+        ast.parse(f"({text}\n)", mode="eval")
+        # "a) or (b" parses between parentheses, but as arguments it is no call of a name.
+        call = ast.parse(f"_(\n{text}\n)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return getattr(error, "msg", None) or str(error) or "nested too deeply"
+    one = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    return "" if one else "unbalanced parentheses"
 
 
 def _replace(body: Cursor, path: str) -> Replace:
@@ -266,11 +277,11 @@ def _replace(body: Cursor, path: str) -> Replace:
 
 def _import(body: Cursor) -> Import:
     keys = body.mapping(required=("from", "name"))
-    return Import(
-        where=body.path,
-        module=_get(keys, "from", Cursor.text, ""),
-        name=_get(keys, "name", Cursor.text, ""),
-    )
+    module = _get(keys, "from", Cursor.text, "")
+    name = _get(keys, "name", Cursor.text, "")
+    if module and name and not (_DOTTED.fullmatch(module) and name.isidentifier()):
+        body.error(f"is no import: from {module} import {name}")
+    return Import(where=body.path, module=module, name=name)
 
 
 def _insert(body: Cursor) -> Insert:
@@ -283,6 +294,8 @@ def _insert(body: Cursor) -> Insert:
         ast.parse(code)
     except SyntaxError as error:
         keys["code"].error(f"does not parse: {error.msg}, line {error.lineno}")
+    except (ValueError, RecursionError, MemoryError) as error:
+        keys["code"].error(f"does not parse: {str(error) or 'nested too deeply'}")
     return Insert(
         where=body.path,
         within=_get(keys, "within", Cursor.text, None),
