@@ -382,3 +382,11 @@ def test_a_checkout_is_witnessed_by_git_and_keeps_its_state_in_the_git_folder(
     gatepatch.revert(SET, prefix=prefix)
     status = subprocess.run([*git, "status", "--short"], capture_output=True, text=True, check=True)
     assert status.stdout == ""
+
+
+def test_status_does_not_take_one_sets_work_for_anothers(server: Path) -> None:
+    gatepatch.apply(SET, prefix=server, assume="sm_120")
+    found = {value.name: value.outcome for value in gatepatch.status(prefix=server).sets}
+    assert found == {SET: "applied", f"{SET}-off": "skipped"}
+    result = gatepatch.status(prefix=server)
+    assert result.outcome == "applied"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,7 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
             result = _catalog_set(workspace, other, patches, sets.get(other))
             if result is not None:
                 sets[other] = result
+    sets = {n: _without_others(n, value, sets, workspace) for n, value in sets.items()}
     pending = workspace.pending()
     outcome = together([result.outcome for result in sets.values()]) if sets else "pristine"
     return Result(
@@ -41,6 +42,34 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
         sets=tuple(sets[n] for n in sorted(sets)),
         pending=pending,
     )
+
+
+def _without_others(
+    name: str, value: SetResult, sets: Mapping[str, SetResult], workspace: Workspace
+) -> SetResult:
+    """A set's result, with the files that another set has changed set aside."""
+    own = {
+        (str(root.path), path)
+        for root in workspace.roots()
+        if name in workspace.state(root).sets
+        for path in workspace.state(root).sets[name].files
+    }
+    theirs = {
+        (file.root, file.path): other
+        for other, result in sets.items()
+        if other != name and result.outcome == "applied"
+        for file in result.files
+        if file.outcome == "applied"
+    }
+    files = tuple(
+        replace(file, outcome="skipped", detail=f"{theirs[file.root, file.path]} is applied to it")
+        if (file.root, file.path) in theirs and (file.root, file.path) not in own
+        else file
+        for file in value.files
+    )
+    if files == value.files:
+        return value
+    return replace(value, files=files, outcome=together([file.outcome for file in files]))
 
 
 def _state_files(workspace: Workspace, root: Root, value: AppliedSet) -> list[FileResult]:
