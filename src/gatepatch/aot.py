@@ -1,4 +1,8 @@
-"""Prebuilt (AOT) modules, which FlashInfer loads instead of compiling the installed sources."""
+"""Prebuilt (AOT) modules, which FlashInfer loads instead of compiling the installed sources.
+
+It asks whether ``<module>/<module>.so`` exists, and not what it was built from. Source:
+``flashinfer/jit/env.py`` and ``JitSpec`` in ``flashinfer/jit/core.py``, 0.3.1 to 0.7.4.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gatepatch.environment import Environment
+from gatepatch.target import Root, Target
 
-_FOLDERS = (
-    "flashinfer_jit_cache/jit_cache",  # the package flashinfer-jit-cache
-    "flashinfer/data/aot",  # a build of FlashInfer with its kernels in it
-)
 HIDDEN = ".gatepatch-hidden"
+_IN_FLASHINFER = "flashinfer/data/aot"
+_IN_CACHE_PACKAGE = "jit_cache"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,37 +25,67 @@ class AotBinary:
 
     Args:
         module: Its name, such as ``trtllm_comm``.
-        root: The site folder that it lies in.
+        root: What it lies under: a site folder, or the checkout of an editable install.
         path: Its folder, relative to the root.
         hidden: Where it is moved to when it is hidden, relative to the root.
     """
 
     module: str
-    root: Path
+    root: Root
     path: str
     hidden: str
 
 
-def find_aot(environment: Environment, names: Mapping[str, Sequence[str]]) -> tuple[AotBinary, ...]:
+def find_aot(
+    environment: Environment, flashinfer: Target | None, names: Mapping[str, Sequence[str]]
+) -> tuple[AotBinary, ...]:
     """Find the prebuilt binaries of some modules.
 
-    FlashInfer looks for ``<module>/<module>.so`` and asks neither for its sources nor, before
-    0.7.0, for its architecture.
+    They lie in FlashInfer's own package, or in ``flashinfer_jit_cache``, and from 0.7.0 in the
+    packages that this one knows, ``flashinfer_jit_cache_…``. Which of them wins, and whether it
+    has code for a device, differs between releases; all that could be loaded are found.
 
     Args:
         environment: Where to look.
+        flashinfer: FlashInfer itself; None if it is not installed.
         names: Cache kind to module names.
+
+    Raises:
+        TargetError: FlashInfer's prebuilt modules lie outside its root.
     """
+    wanted = names.get("flashinfer", ())
+    packages = _cache_packages(environment) if wanted else ()
     return tuple(
-        binary
-        for folder in environment.paths
-        for name in names.get("flashinfer", ())
-        for binary in _in(Path(os.path.realpath(folder)), name)
+        binary for name in wanted for binary in (*_in(flashinfer, name), *_among(packages, name))
     )
 
 
-def _in(root: Path, name: str) -> Iterator[AotBinary]:
-    for folder in _FOLDERS:
-        if (root / folder / name / f"{name}.so").exists():
-            path = f"{folder}/{name}"
-            yield AotBinary(module=name, root=root, path=path, hidden=path + HIDDEN)
+def _in(flashinfer: Target | None, name: str) -> Iterator[AotBinary]:
+    if flashinfer is not None:
+        binary = flashinfer.locate(f"{_IN_FLASHINFER}/{name}/{name}.so")
+        if binary.exists():
+            yield _binary(flashinfer.root, binary.parent, name)
+
+
+def _among(packages: Sequence[Path], name: str) -> Iterator[AotBinary]:
+    for package in packages:
+        binary = package / _IN_CACHE_PACKAGE / name / f"{name}.so"
+        if binary.exists():
+            site = Path(os.path.realpath(package.parent))
+            root = Root(path=site, state_dir=site / ".gatepatch", kind="site", repository=False)
+            yield _binary(root, site / binary.parent.relative_to(package.parent), name)
+
+
+def _binary(root: Root, folder: Path, name: str) -> AotBinary:
+    path = folder.relative_to(root.path).as_posix()
+    return AotBinary(module=name, root=root, path=path, hidden=path + HIDDEN)
+
+
+def _cache_packages(environment: Environment) -> tuple[Path, ...]:
+    """The packages of prebuilt modules; of several copies, the one that is imported."""
+    found: dict[str, Path] = {}
+    for folder in environment.paths:
+        for package in sorted(folder.glob("flashinfer_jit_cache*")):
+            if os.path.isdir(package / _IN_CACHE_PACKAGE):  # noqa: PTH112, may not be readable
+                found.setdefault(package.name, package)
+    return tuple(found.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +18,7 @@ from gatepatch.merge import new_merges
 from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
 from gatepatch.reconcile import Reconciled, Wanted, reconcile
 from gatepatch.results import FileResult, Outcome, Result, SetResult
+from gatepatch.spec import TargetSpec
 from gatepatch.state import AppliedSet, Merge, SetFile
 from gatepatch.target import Root
 from gatepatch.transaction import Committed, Transaction, commit
@@ -72,7 +73,8 @@ def _apply(
     workspace: Workspace, name: str, options: Options, check: Callable[[], devices.Checked]
 ) -> Result:
     digest = sha256(catalog.find(name, options.patches).read_bytes())
-    if (found := _carried(workspace, name, digest)) and not options.hide_aot:
+    found = _carried(workspace, name, digest)
+    if found and not _binaries(workspace, _jit_of(value for _, value in found)):
         archs = found[0][1].goal.archs
         return _result(
             "already-applied",
@@ -194,7 +196,11 @@ def _steps(
     for root in workspace.roots():
         if name in workspace.state(root).sets:
             roots.setdefault(root.path, root)
-    hidden = _hidden(workspace, made, options)
+    hidden: dict[Path, tuple[tuple[str, str], ...]] = {}
+    for binary in _prebuilt(workspace, made, options):
+        path = binary.root.path
+        roots.setdefault(path, binary.root)  # it may lie where the set edits nothing
+        hidden[path] = (*hidden.get(path, ()), (binary.hidden, binary.path))
     steps = []
     warnings = [w for t in made.targets if t.target for w in t.target.warnings]
     for root in roots.values():
@@ -290,11 +296,14 @@ def _applied_set(
 
 def _jit(targets: Sequence[PlannedTarget]) -> dict[str, tuple[str, ...]]:
     """The modules that derive from what is edited."""
+    return _jit_of(t.spec for t in targets if t.spec is not None and not t.native)
+
+
+def _jit_of(owners: Iterable[TargetSpec | AppliedSet]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for target in targets:
-        if target.spec is not None and not target.native:
-            for kind, names in target.spec.jit.items():
-                found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
+    for owner in owners:
+        for kind, names in owner.jit.items():
+            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
     return found
 
 
@@ -303,28 +312,26 @@ def _modules(made: SetPlan, options: Options) -> tuple[jitcache.Module, ...]:
     return jitcache.known_modules(names, options.jit_roots) if names else ()
 
 
-def _hidden(
-    workspace: Workspace, made: SetPlan, options: Options
-) -> dict[Path, tuple[tuple[str, str], ...]]:
-    """The prebuilt modules to move aside, by root.
+def _prebuilt(workspace: Workspace, made: SetPlan, options: Options) -> tuple[AotBinary, ...]:
+    """The prebuilt modules to move aside.
 
     Raises:
         RefusedError: There are some, and the user has not asked to hide them.
     """
-    binaries = find_aot(workspace.environment, _jit(made.targets))
+    binaries = _binaries(workspace, _jit(made.targets))
     if binaries and not options.hide_aot:
         raise RefusedError([_aot_problem(binary, made.patch_set.name) for binary in binaries])
-    hidden: dict[Path, tuple[tuple[str, str], ...]] = {}
-    for binary in binaries:
-        pair = (binary.hidden, binary.path)
-        hidden[binary.root] = (*hidden.get(binary.root, ()), pair)
-    return hidden
+    return binaries
+
+
+def _binaries(workspace: Workspace, names: Mapping[str, Sequence[str]]) -> tuple[AotBinary, ...]:
+    return find_aot(workspace.environment, workspace.target("flashinfer-python"), names)
 
 
 def _aot_problem(binary: AotBinary, name: str) -> Problem:
     return Problem(
         message=f"the prebuilt {binary.module} would be loaded, so a patched source has no effect",
-        where=str(binary.root / binary.path),
+        where=str(binary.root.path / binary.path),
         hint=f"move it aside in the same step: gatepatch apply {name} --hide-aot",
     )
 

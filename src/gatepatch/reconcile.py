@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gatepatch.classify import Classified, FileKind
 from gatepatch.edits import sha256, splice
-from gatepatch.errors import RefusedError
+from gatepatch.errors import Problem, RefusedError
 from gatepatch.merge import merged
 from gatepatch.state import AppliedSet, FileRecord, Merge, State
 from gatepatch.target import Root
@@ -121,7 +122,7 @@ def reconcile(
         files=records,
         merges=_still_used(wanted),
     )
-    renames = _renames(state, wanted)
+    renames = _renames(root, state, wanted, warnings)
     document = after.to_bytes()
     changed = bool(writes or renames or document != state.to_bytes())
     return Reconciled(
@@ -152,10 +153,36 @@ def _still_used(wanted: Wanted) -> tuple[Merge, ...]:
     return tuple(merge for merge in wanted.merges if set(merge.sets) <= set(wanted.sets))
 
 
-def _renames(state: State, wanted: Wanted) -> tuple[Rename, ...]:
-    """Hide the prebuilt modules of sets that come, put back those that no set hides any more."""
+def _renames(root: Root, state: State, wanted: Wanted, warnings: list[str]) -> tuple[Rename, ...]:
+    """Hide the prebuilt modules of sets that come, put back those that no set hides any more.
+
+    Their package may have been installed again or removed meanwhile, so the disk decides.
+
+    Raises:
+        RefusedError: A module is there both hidden and again.
+    """
     was = {pair for value in state.sets.values() for pair in value.hidden}
     will = {pair for value in wanted.sets.values() for pair in value.hidden}
-    hide = [Rename(source=shown, destination=hidden) for hidden, shown in sorted(will - was)]
-    show = [Rename(source=hidden, destination=shown) for hidden, shown in sorted(was - will)]
-    return (*hide, *show)
+    renames = []
+    for hidden, shown in sorted(will):
+        if (root.path / shown).exists():
+            if (root.path / hidden).exists():
+                raise RefusedError(_again(root, hidden, shown))
+            renames.append(Rename(source=shown, destination=hidden))
+    for hidden, shown in sorted(was - will):
+        if not (root.path / hidden).exists():
+            warnings.append(f"{shown}: was moved aside, and is not there any more")
+        elif (root.path / shown).exists():
+            warnings.append(str(_again(root, hidden, shown)))
+        else:
+            renames.append(Rename(source=hidden, destination=shown))
+    return tuple(renames)
+
+
+def _again(root: Root, hidden: str, shown: str) -> Problem:
+    old = root.path / hidden
+    return Problem(
+        message=f"was installed again since it was moved aside; the old one is {old}",
+        where=str(root.path / shown),
+        hint=f"remove the old one: rm -r {shlex.quote(str(old))}",
+    )
