@@ -57,7 +57,7 @@ def main() -> None:
     """Run every step; stop at the first that is not as it should be."""
     title("A scratch environment with real wheels")
     site = make_environment()
-    before = contents(site)
+    before, modes_before = contents(site), modes(site)
     pristine = wheel_contents()
     demand(differences(before, pristine) == [], "what pip installed is what the wheels hold")
     patched = pristine | {path: by_hand(path, pristine[path]) for path in BY_HAND}
@@ -67,9 +67,13 @@ def main() -> None:
 
     title("Plan: what would be done, and the proof")
     gatepatch("plan", SET)
-    plan = gatepatch_json("plan", SET)
-    diffs = {file["path"]: file["diff"] for file in plan["sets"][0]["files"]}
+    files = gatepatch_json("plan", SET)["sets"][0]["files"]
+    diffs = {file["path"]: file["diff"] for file in files}
     demand(set(diffs) == set(BY_HAND) and all(diffs.values()), "four files, each with a diff")
+    demand(all(file["pinned"] for file in files), "all are pinned: reviewed ahead of time")
+    files = gatepatch_json("plan", SET, "--patches", str(without_pins()))["sets"][0]["files"]
+    demand(not any(file["pinned"] for file in files), "without the pins the engines plan them")
+    demand({file["path"]: file["diff"] for file in files} == diffs, "and come to the same diffs")
     demand(contents(site) == before, "planning wrote nothing")
 
     title("Apply for the devices that are here")
@@ -105,6 +109,7 @@ def main() -> None:
     demand(differences(contents(site), pristine) == [], "every file is as in the wheels")
     left = sorted(set(contents(site)) - set(before) - {".gatepatch/lock"})
     demand(not left, f"nothing is left behind {left or ''}".rstrip())
+    demand(modes(site) == modes_before, "every file has the mode that it had")
     gatepatch("status", SET)
     status = gatepatch_json("status", SET)
     demand(status["outcome"] == "pristine", "the outcome is pristine")
@@ -124,6 +129,14 @@ def make_environment() -> Path:
         "--find-links", WHEELS, *REQUIREMENTS)  # fmt: skip
     (site,) = ENV.glob("lib/python3*/site-packages")
     return site
+
+
+def without_pins() -> Path:
+    """A folder with the set's YAML alone."""
+    folder = DEMO / "patches"
+    (folder / SET).mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "patches" / SET / "set.yaml", folder / SET)
+    return folder
 
 
 def make_jit_cache() -> tuple[Path, Path]:
@@ -151,7 +164,7 @@ def probe() -> bool:
     document = gatepatch_json("probe", expect=None)
     if "probe" not in document:
         demand(document["error"] == "probe", "the probe says why it has no answer")
-        demand(devices == 0, f"and nvidia-smi lists no device either: {devices}")
+        demand(devices == 0, "and there is no device that nvidia-smi lists")
         return False
     return any(device["arch"].startswith("12.") for device in document["probe"]["devices"])
 
@@ -211,6 +224,12 @@ def contents(site: Path) -> dict[str, str]:
 def differences(now: Mapping[str, str], wheels: Mapping[str, bytes]) -> list[str]:
     """The files of the wheels that are missing or differ."""
     return sorted(path for path, data in wheels.items() if now.get(path) != digest(data))
+
+
+def modes(site: Path) -> dict[Path, int]:
+    """The mode of every file that is not bytecode or gatepatch's own."""
+    files = (path for path in site.rglob("*") if path.suffix != ".pyc")
+    return {path: path.stat().st_mode for path in files if ".gatepatch" not in path.parts}
 
 
 def modification_times(site: Path) -> dict[Path, int]:
