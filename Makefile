@@ -3,12 +3,13 @@
 #   make demo    the main job on real wheels, in a scratch environment under .demo/
 #   make test    the tests             make slow     those that take minutes
 #   make lint    ruff and mypy         make package  the wheel, in an empty environment
+#   make conformance   apply and revert on every release there is (downloads 600 MB, once)
 #   make bench   what importing costs  make clean    remove what these made
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow lint package bench clean
+.PHONY: demo test slow conformance lint package bench clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.package
@@ -19,6 +20,9 @@ test: .venv/.tools
 
 slow: .venv/.tools
 	$(BIN)/python -m pytest -n 2 -m slow
+
+conformance: .venv/.tools
+	PYTHONPATH=tests $(BIN)/python tests/conformance.py --fetch --write
 
 package: .venv/.tools
 	$(BIN)/python -m pytest -m "slow or not slow" tests/test_package.py
