@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from python_sets import CLOSE_12, HEAD, OPEN_12, body, closing, gate, opening, refusal, replace
 
+from gatepatch.spec import Edit
 from gatepatch.verdict import Goal
 
 _BOTH = "is_sm100_supported() or is_sm120_supported()"
@@ -121,8 +122,8 @@ _WRONG = [
 @pytest.mark.parametrize(
     ("line", "edit", "goal", "reason"), [case[1:] for case in _WRONG], ids=[c[0] for c in _WRONG]
 )
-def test_a_wrong_edit(line: str, edit: object, goal: Goal, reason: str) -> None:
-    found = refusal(body(line), edit, goal=goal)  # type: ignore[arg-type]
+def test_a_wrong_edit(line: str, edit: Edit, goal: Goal, reason: str) -> None:
+    found = refusal(body(line), edit, goal=goal)
     assert reason in found
     assert "pkg/layer.py:" in found
     assert "edits[0]" in found
@@ -154,7 +155,7 @@ def test_nothing_like_it_is_said() -> None:
 
 
 def test_all_problems_of_a_file_are_told_at_once() -> None:
-    edits = [gate("major == 77"), replace("is_nothing()", "1")]
+    edits: list[Edit] = [gate("major == 77"), replace("is_nothing()", "1")]
     found = refusal(body("if major == 10:"), edits)
     assert "major == 77" in found
     assert "is_nothing()" in found
@@ -172,3 +173,9 @@ def test_all_problems_of_a_file_are_told_at_once() -> None:
 )
 def test_a_file_that_cannot_be_kept(data: bytes, reason: str) -> None:
     assert reason in refusal(data, gate("major == 10"))
+
+
+@pytest.mark.parametrize("goal", [opening("12.5"), opening("12.0 12.1 12.5"), closing("12.5")])
+def test_an_architecture_that_verdicts_are_not_compared_for(goal: Goal) -> None:
+    edit = gate("sm in [90, 100]", action=goal.action)
+    assert "12.5" in refusal(body("if sm in [90, 100]:"), edit, goal=goal)

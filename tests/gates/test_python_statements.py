@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from python_sets import HEAD, apply, body, gate, importing, insert, refusal, run, text
 
+from gatepatch.spec import Edit
+
 _IMPORTS = [
     ("one line", "from pkg.utils import a, z\n", "m", "from pkg.utils import a, m, z\n"),
     ("at the end", "from pkg.utils import a, b\n", "m", "from pkg.utils import a, b, m\n"),
@@ -65,8 +67,8 @@ _INSERTS = [
 @pytest.mark.parametrize(
     ("before", "edit", "after"), [case[1:] for case in _INSERTS], ids=[c[0] for c in _INSERTS]
 )
-def test_insert(before: str, edit: object, after: str) -> None:
-    assert apply(before, edit).decode() == after  # type: ignore[arg-type]
+def test_insert(before: str, edit: Edit, after: str) -> None:
+    assert apply(before, edit).decode() == after
 
 
 def test_inserted_code_under_a_guard_is_proved() -> None:
@@ -137,5 +139,5 @@ def test_every_other_byte_stays(newline: bytes, start: bytes, before: str, ends:
 
 def test_edits_of_one_file_are_in_the_order_of_the_set() -> None:
     source = body("if is_sm100_supported():")
-    edits = [gate("is_sm100_supported()"), importing("something", "elsewhere")]
+    edits: list[Edit] = [gate("is_sm100_supported()"), importing("something", "elsewhere")]
     assert [c.where for c in run(source, *edits).changes] == ["edits[0]", "edits[1]"]
