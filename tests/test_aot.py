@@ -12,7 +12,7 @@ from gatepatch.aot import AotBinary, find_aot
 from gatepatch.environment import find_environment
 from gatepatch.errors import RefusedError, TargetError
 from gatepatch.target import find_target
-from lookalikes import FLASHINFER, contents, make_server
+from lookalikes import FLASHINFER, HEADER, contents, make_server
 from trees import git, make_distribution, make_repository, site_of
 
 SET = "sm120-allreduce"
@@ -221,3 +221,34 @@ def test_git_sees_a_checkout_as_it_was_after_hiding_and_reverting(
     gatepatch.revert(SET, prefix=server)
     assert git(checkout, "status", "--porcelain") == ""
     assert folder.exists()
+
+
+# -- other sources --
+
+
+def test_apply_refuses_links_that_flashinfer_follows(server: Path, tmp_path: Path) -> None:
+    site = site_of(server)
+    cache = tmp_path / "cache"
+    for path in [*FLASHINFER, "flashinfer/jit/env.py"]:
+        (cache / path).parent.mkdir(parents=True, exist_ok=True)
+        (cache / path).write_text(FLASHINFER.get(path, ""))
+        (site / path).unlink(missing_ok=True)
+        (site / path).symlink_to(cache / path)
+    before = contents(server)
+    with pytest.raises(RefusedError) as error:
+        gatepatch.apply(SET, prefix=server, assume="sm_120")
+    assert str(error.value) == (
+        f"{site}/flashinfer/jit/env.py: links into an installer's cache, and FlashInfer compiles "
+        f"the sources there, so a patched one has no effect: {cache}/flashinfer\n"
+        "  install it without links: uv pip install --link-mode copy --no-deps "
+        "--reinstall-package flashinfer-python flashinfer-python==0.6.3"
+    )
+    assert contents(server) == before
+
+
+def test_one_linked_source_is_no_reason_to_refuse(server: Path, tmp_path: Path) -> None:
+    header = site_of(server) / HEADER
+    header.rename(tmp_path / "header")
+    header.symlink_to(tmp_path / "header")
+    gatepatch.apply(SET, prefix=server, assume="sm_120")
+    assert b"< 1300" in header.read_bytes()

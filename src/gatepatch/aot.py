@@ -1,4 +1,4 @@
-"""Prebuilt (AOT) modules, which FlashInfer loads instead of compiling the installed sources.
+"""What FlashInfer loads or compiles in place of the installed sources: prebuilt (AOT) modules.
 
 It asks whether ``<module>/<module>.so`` exists, and not what it was built from. Source:
 ``flashinfer/jit/env.py`` and ``JitSpec`` in ``flashinfer/jit/core.py``, 0.3.1 to 0.7.4.
@@ -58,6 +58,17 @@ def find_aot(
     return tuple(
         binary for name in wanted for binary in (*_in(flashinfer, name), *_among(packages, name))
     )
+
+
+def compiled_elsewhere(flashinfer: Target) -> Path | None:
+    """The folder of the sources that FlashInfer compiles, if they are not the installed ones.
+
+    It finds them from where ``flashinfer/jit/env.py`` really lies. Where each file is a link into
+    an installer's cache (uv's link mode ``symlink``), that is the cache, seen with uv 0.13.
+    """
+    module = flashinfer.locate("flashinfer/jit/env.py")
+    real = Path(os.path.realpath(module))
+    return None if real == module else real.parents[1]
 
 
 def _in(flashinfer: Target | None, name: str) -> Iterator[AotBinary]:

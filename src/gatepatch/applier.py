@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from gatepatch import __version__, catalog, devices, jitcache
-from gatepatch.aot import AotBinary, find_aot
+from gatepatch.aot import AotBinary, compiled_elsewhere, find_aot
 from gatepatch.arch import Arch
 from gatepatch.edits import sha256, unified_diff
 from gatepatch.errors import Problem, RefusedError
@@ -316,9 +316,22 @@ def _prebuilt(workspace: Workspace, made: SetPlan, options: Options) -> tuple[Ao
     """The prebuilt modules to move aside.
 
     Raises:
-        RefusedError: There are some, and the user has not asked to hide them.
+        RefusedError: There are some, and the user has not asked to hide them; or FlashInfer
+            compiles other sources.
     """
-    binaries = _binaries(workspace, _jit(made.targets))
+    names = _jit(made.targets)
+    flashinfer = workspace.target("flashinfer-python")
+    if flashinfer and names.get("flashinfer") and (folder := compiled_elsewhere(flashinfer)):
+        raise RefusedError(
+            Problem(
+                message=f"links into an installer's cache, and FlashInfer compiles the sources "
+                f"there, so a patched one has no effect: {folder}",
+                where=str(flashinfer.locate("flashinfer/jit/env.py")),
+                hint="install it without links: uv pip install --link-mode copy --no-deps "
+                f"--reinstall-package flashinfer-python flashinfer-python=={flashinfer.version}",
+            )
+        )
+    binaries = _binaries(workspace, names)
     if binaries and not options.hide_aot:
         raise RefusedError([_aot_problem(binary, made.patch_set.name) for binary in binaries])
     return binaries
