@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 from gatepatch import __version__
@@ -37,11 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     command = next((word for word in words if not word.startswith("-")), "gatepatch")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a path or a note that ASCII cannot hold
+            stream.reconfigure(errors="backslashreplace")
     out, err = Printer(sys.stdout), Printer(sys.stderr)
     try:
         options = _parser().parse_args(words)
         run: Callable[[argparse.Namespace, Printer, Printer], int] = options.run
-        return run(options, out, err)
+        code = run(options, out, err)
+        sys.stdout.flush()
+        return code
     except GatepatchError as error:
         if as_json:
             print(error_json(error, command))

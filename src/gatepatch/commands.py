@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -71,10 +72,10 @@ def _timeout(parser: ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
-    return value
+    with contextlib.suppress(ValueError):
+        if 0 <= (value := float(text)) < float("inf"):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
 
 
 def _list_arguments(parser: ArgumentParser) -> None:

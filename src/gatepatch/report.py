@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, TextIO
 
 from gatepatch.arch import Arch
-from gatepatch.errors import GatepatchError
+from gatepatch.errors import GatepatchError, PendingError, SignalError
 from gatepatch.results import SCHEMA, FileResult, Outcome, Place, Result, SetResult
 from gatepatch.spec import PatchSet, TargetSpec
 
@@ -32,8 +32,8 @@ _COLOURS: Mapping[str, str] = {
 
 
 def to_json(value: object) -> str:
-    """One JSON document, indented."""
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False)
+    """One JSON document, indented, in ASCII: no encoding of a stream can spoil it."""
+    return json.dumps(_plain(value), indent=2)
 
 
 def _plain(value: object) -> Any:
@@ -54,7 +54,8 @@ def _plain(value: object) -> Any:
 
 def error_json(error: GatepatchError, command: str) -> str:
     """The JSON document of an error."""
-    outcome: Outcome = "interrupted" if error.exit_code in (4, 130, 143) else "refused"
+    interrupted = isinstance(error, PendingError | SignalError)
+    outcome: Outcome = "interrupted" if interrupted else "refused"
     return to_json(
         {
             "schema": SCHEMA,
