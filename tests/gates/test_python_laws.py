@@ -49,7 +49,7 @@ def _truth(expression: str, arch: Arch, a: bool, b: bool) -> bool:
 
 
 @given(expression=_expressions(), atom=st.sampled_from(_ATOMS[:-2]), goal=_GOALS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_is_edited_changes_for_the_architectures_named_alone(
     expression: str, atom: str, goal: Goal
 ) -> None:
@@ -71,7 +71,7 @@ def test_what_is_edited_changes_for_the_architectures_named_alone(
 
 
 @given(expression=_expressions())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_verdict_is_what_python_says(expression: str) -> None:
     source = f"{_HEAD}x = (major == 77) or {expression}\n"
     edit = gate("major == 77", operand="major == 12", unproved="only to be read")
