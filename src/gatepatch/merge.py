@@ -101,7 +101,10 @@ def _together(
         like=first.like,
     )
     specs = [spec for n in group for spec in files[n].spec]
-    found = replan(_union_edits(path, specs), union)
+    try:
+        found = replan(_union_edits(path, specs), union)
+    except ValueError:  # what ``splice`` says of edits that overlap
+        raise _conflict(path, group) from None
     own = {edit for n in group for edit in files[n].edits}
     kept = {edit for edit in own if not any(edit.overlaps(new) for new in found.edits)}
     if any(a.overlaps(b) for a, b in itertools.combinations(kept, 2)):
