@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gatepatch
 from gatepatch.errors import RefusedError
@@ -121,3 +123,34 @@ def test_a_changed_yaml_replaces_and_a_set_not_named_needs_none(sets: Sets) -> N
     write_set(sets.folder, "one", text_edit("return flags", "return   flags"))
     assert sets.apply("one") == "applied"
     assert "return   flags(supported_major_versions=[9, 10, 12])" in sets.text()
+
+
+def test_any_order_of_apply_and_revert_is_pristine_plus_the_edits(sets: Sets) -> None:
+    changes = {
+        "one": ("return flags", "return  flags"),
+        "two": ("def gen", "def  gen"),
+        "three": ("[9, 10]", "[9,  10]"),
+    }
+    for name, (find, new) in changes.items():
+        write_set(sets.folder, name, text_edit(find, new))
+    pristine = sets.pristine[COMM].decode()
+
+    @settings(max_examples=8, deadline=None, database=None)
+    @given(st.lists(st.sampled_from(sorted(changes)), max_size=5))
+    def holds(toggled: list[str]) -> None:
+        gatepatch.revert(prefix=sets.prefix)
+        wanted: set[str] = set()
+        for name in toggled:
+            if name in wanted:
+                sets.revert(name)
+            else:
+                sets.apply(name)
+            wanted ^= {name}
+            expected = pristine
+            for each in wanted:
+                expected = expected.replace(*changes[each])
+            assert sets.text() == expected
+
+    holds()
+    gatepatch.revert(prefix=sets.prefix)
+    assert contents(sets.prefix) == sets.pristine
