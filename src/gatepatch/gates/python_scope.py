@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,6 +13,9 @@ SMELL = re.compile(
     r"|compute_?cap|(?<![a-z])(cuda_|gpu_|sm_|compute_)?arch(?![a-z])|gfx\d|device_prop"
 )
 """Identifiers that may stand for a test of the architecture."""
+
+_EXACT = re.compile(r"(cc_?)?(major|minor)|sm|cc")
+"""Names that stand for a part of the compute capability, unless they are a version's."""
 
 DEPTH = 8
 """How many definitions are followed from one to the next."""
@@ -75,6 +78,18 @@ class Module:
     stars: list[str] = field(default_factory=list)
 
     @property
+    def name(self) -> str:
+        """Its dotted name."""
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    def exports(self, name: str) -> bool:
+        """Whether ``from module import *`` takes a name."""
+        match self.bindings.get("__all__"):
+            case [Assigned(value=ast.List(elts=names) | ast.Tuple(elts=names))]:
+                return any(isinstance(n, ast.Constant) and n.value == name for n in names)
+        return not name.startswith("_")
+
+    @property
     def package(self) -> list[str]:
         """The package that relative imports start from."""
         return self.path.split("/")[:-1]
@@ -95,14 +110,21 @@ class Package:
     def __init__(self, read: Callable[[str], bytes | None]):
         self._read = read
         self._modules: dict[str, Module | None] = {}
-        self._smells: dict[int, bool] = {}
+        # By the node itself, not by its id: a node that is gone would lend its id to another.
+        self._smells: dict[ast.AST, bool] = {}
+        self._names: dict[ast.AST, frozenset[str]] = {}
 
-    def module(self, path: str, source: bytes | None = None) -> Module | None:
+    def module(self, path: str) -> Module | None:
         """A module by its path; None if there is none, or it does not parse."""
         if path not in self._modules:
-            data = self._read(path) if source is None else source
+            data = self._read(path)
             self._modules[path] = None if data is None else parse_module(path, data)
         return self._modules[path]
+
+    def put(self, path: str, tree: ast.Module) -> Module:
+        """Read a module from its syntax instead."""
+        self._modules[path] = module = read_module(path, tree)
+        return module
 
     def by_name(self, name: str) -> Module | None:
         """A module by its dotted name; None for one outside the distribution."""
@@ -117,46 +139,142 @@ class Package:
         if bindings is None:
             for star in module.stars:
                 target = self.by_name(star)
-                found = self.lookup(target, name, depth - 1) if target else None
-                if found is not None:
-                    return found
+                if target is not None and target.exports(name):
+                    found = self.lookup(target, name, depth - 1)
+                    if found is not None:
+                        return found
             return None
         match bindings:
-            case [Imported(module=origin, name=str(original))]:
+            case [Imported(module=origin, name=str(original)) as imported]:
                 if self.by_name(f"{origin}.{original}") is not None:
                     return Found(module, tuple(bindings), name)
-                target = self.by_name(origin)
-                return self.lookup(target, original, depth - 1) if target else None
+                return self.follow(imported, depth)
         return Found(module, tuple(bindings), name)
 
-    def smells(self, module: Module, node: ast.AST, depth: int = DEPTH) -> bool:
-        """Whether code may test the architecture, in itself or in what it calls."""
-        if depth == 0:
-            return False
-        key = id(node)
-        if key not in self._smells:
-            self._smells[key] = False  # recursion: a cycle smells if something else in it does
-            self._smells[key] = any(
-                SMELL.search(name) or self._name_smells(module, name, depth)
-                for name in identifiers(node)
-            )
-        return self._smells[key]
+    def follow(self, imported: Imported, depth: int = DEPTH) -> Found | None:
+        """What an imported name stands for; None if it leads outside."""
+        target = self.by_name(imported.module)
+        if target is None or imported.name is None:
+            return None
+        return self.lookup(target, imported.name, depth - 1)
 
-    def _name_smells(self, module: Module, name: str, depth: int) -> bool:
-        found = self.lookup(module, name)
-        if found is None:
-            return False
-        for binding in found.bindings:
-            match binding:
-                case Assigned(value=value) | Element(value=value):
-                    if self.smells(found.module, value, depth - 1):
-                        return True
-                case Defined(node=node):
-                    if any(self.smells(found.module, part, depth - 1) for part in node.body):
-                        return True
-                case Imported() | Other():
+    def member(self, module: Module, dotted: Sequence[str]) -> Found | None:
+        """A name of another module of the distribution: ``utils.is_sm100_supported``."""
+        found = self.lookup(module, dotted[0])
+        names = list(dotted[1:])
+        if found is None or len(found.bindings) != 1:
+            return None
+        match found.bindings[0]:
+            case Imported(module=origin, name=None):
+                name = origin
+            case Imported(module=origin, name=str(original)):
+                name = f"{origin}.{original}"
+            case _:
+                return None
+        while len(names) > 1 and self.by_name(f"{name}.{names[0]}") is not None:
+            name, names = f"{name}.{names[0]}", names[1:]
+        target = self.by_name(name)
+        return self.lookup(target, names[0]) if target and len(names) == 1 else None
+
+    def origin(self, module: Module, dotted: Sequence[str]) -> str | None:
+        """The dotted name under which a name is defined, as far as it can be told."""
+        found = self.member(module, dotted) if len(dotted) > 1 else self.lookup(module, dotted[0])
+        if found is not None and not isinstance(found.bindings[0], Imported):
+            return f"{found.module.name}.{found.name}"
+        match module.bindings.get(dotted[0]):
+            case [Imported(module=origin, name=original)]:
+                return ".".join([*filter(None, (origin, original)), *dotted[1:]])
+        return None
+
+    def smells(self, module: Module, node: ast.AST) -> bool:
+        """Whether code may test the architecture, in itself or in what it calls."""
+        if node in self._smells:
+            return self._smells[node]
+        seen: set[ast.AST] = {node}
+        level = [(module, node)]
+        for _ in range(DEPTH):
+            following: list[tuple[Module, ast.AST]] = []
+            for place, part in level:
+                if self._smells.get(part) or any(map(SMELL.search, self._identifiers(part))):
+                    self._smells[node] = True
+                    return True
+                if part in self._smells:
                     continue
+                for name in self._identifiers(part):
+                    for inner_place, inner in self._defined(place, name):
+                        if inner not in seen:
+                            seen.add(inner)
+                            following.append((inner_place, inner))
+            level = following
+        if not level:
+            self._smells.update(dict.fromkeys(seen, False))
+        self._smells[node] = False
         return False
+
+    def binding_smells(self, module: Module, binding: Binding) -> bool:
+        """Whether what a name is bound to may test the architecture."""
+        return any(self.smells(module, part) for part in _parts(binding))
+
+    def _defined(self, module: Module, name: str) -> Iterator[tuple[Module, ast.AST]]:
+        found = self.lookup(module, name)
+        for binding in found.bindings if found else ():
+            for part in _parts(binding):
+                yield found.module, part  # type: ignore[union-attr]
+
+    def _identifiers(self, node: ast.AST) -> frozenset[str]:
+        if node not in self._names:
+            self._names[node] = frozenset(identifiers(node))
+        return self._names[node]
+
+
+def _parts(binding: Binding) -> Sequence[ast.AST]:
+    match binding:
+        case Assigned(value=value) | Element(value=value):
+            return [value]
+        case Defined(node=node):
+            return node.body
+        case Imported() | Other():
+            return []
+
+
+def hides(name: str, *, of: str = "") -> str:
+    """Why a name that is not followed may test the architecture; empty if it cannot.
+
+    Args:
+        of: The source of what it is a member of, such as ``version.major``.
+    """
+    versioned = re.search(r"(?i)version", of)
+    if SMELL.search(name) or (_EXACT.fullmatch(name) and not versioned):
+        return f"{of or name} may test the architecture, and its meaning is not known"
+    return ""
+
+
+def dotted_name(node: ast.expr) -> list[str] | None:
+    """The names in ``a.b.c``; None for anything else."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(names)] if isinstance(node, ast.Name) else None
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Whether it is made of names, calls without arguments, ``and``, ``or`` and ``not`` alone.
+
+    Such an alias is followed, so that ``_is_cuda`` and ``is_cuda()`` are one atom.
+    """
+    match node:
+        case ast.Name():
+            return True
+        case ast.Attribute(value=value):
+            return is_plain(value)
+        case ast.Call(func=func, args=[], keywords=[]):
+            return is_plain(func)
+        case ast.BoolOp(values=values):
+            return all(map(is_plain, values))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return is_plain(operand)
+    return False
 
 
 def identifiers(node: ast.AST) -> Iterator[str]:
@@ -181,17 +299,28 @@ def identifiers(node: ast.AST) -> Iterator[str]:
 def parse_module(path: str, source: bytes) -> Module | None:
     """Read a module's top level; None if it does not parse."""
     try:
-        tree = ast.parse(source)
+        return read_module(path, ast.parse(source))
     except (SyntaxError, ValueError):
         return None
+
+
+def read_module(path: str, tree: ast.Module) -> Module:
+    """Read a module's top level."""
     module = Module(path, tree)
     for statement in tree.body:
         bind(module, statement, module.bindings)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Global):
-            for name in node.names:
-                module.bindings.setdefault(name, []).append(Other())
+    for name in _rebound(tree.body):
+        module.bindings.setdefault(name, []).append(Other())
     return module
+
+
+def _rebound(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Names that functions bind with ``global``."""
+    for node in body:
+        if isinstance(node, ast.Global):
+            yield from node.names
+        for field_name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from _rebound(getattr(node, field_name, ()))
 
 
 def local_bindings(module: Module, function: FunctionNode) -> dict[str, list[Binding]]:
@@ -268,17 +397,52 @@ def bind(module: Module, node: ast.stmt, bindings: dict[str, list[Binding]]) -> 
             for item in items:
                 if item.optional_vars is not None:
                     target(item.optional_vars, None)
+        case ast.Try(handlers=handlers):
+            for handler in handlers:
+                if handler.name is not None:
+                    add(handler.name, Other())
+        case ast.Match(cases=cases):
+            for name in {n for c in cases for n in _captures(c.pattern)}:
+                add(name, Other())
+    for walrus in _walruses(node):
+        target(walrus.target, walrus.value)
     for child in _nested(node):
         bind(module, child, bindings)
 
 
 def _nested(node: ast.stmt) -> Iterator[ast.stmt]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return
+        case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
+            # Never so when the code runs.
+            yield from node.orelse
+            return
+        case ast.Match(cases=cases):
+            for case in cases:
+                yield from case.body
+            return
     for name in ("body", "orelse", "finalbody"):
         yield from getattr(node, name, [])
     for handler in getattr(node, "handlers", []):
         yield from handler.body
+
+
+def _walruses(node: ast.AST) -> Iterator[ast.NamedExpr]:
+    """The ``:=`` in a statement's own expressions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.Lambda | ast.match_case):
+            continue
+        if isinstance(child, ast.NamedExpr):
+            yield child
+        yield from _walruses(child)
+
+
+def _captures(pattern: ast.pattern) -> Iterator[str]:
+    for node in ast.walk(pattern):
+        for name in ("name", "rest"):
+            if isinstance(captured := getattr(node, name, None), str):
+                yield captured
 
 
 def _origin(module: Module, node: ast.ImportFrom) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.python_scope import FunctionNode
@@ -24,14 +24,16 @@ class Expression:
         functions: The functions around it, the outermost first.
         within: Qualified name of the function or class around it.
         rejects: Whether what it guards rejects when it holds, as in ``if …: raise``.
-        tests: The conditions of the ``if`` statements around it, each with the value taken.
+        bound: Names that lambdas and comprehensions around it bind.
+        tight: Whether it is an operand of an operator that binds closer than ``or``.
     """
 
     node: ast.expr
     functions: tuple[FunctionNode, ...]
     within: str
     rejects: bool
-    tests: tuple[tuple[ast.expr, bool], ...]
+    bound: frozenset[str]
+    tight: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Source:
             raise RefusedError(Problem(message=f"does not parse: {error}", where=where)) from None
         self._starts = [0, *(m.end() for m in _NEWLINE.finditer(data[self._skip :]))]
         self.newline = b"\r\n" if b"\r\n" in data else b"\n"
-        self.tops = tuple(_tops(self.tree))
+        self.tops = tuple(_tops(self.tree.body, _Place()))
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """The byte offsets of a node, without parentheses around it."""
@@ -124,7 +126,7 @@ class Source:
         """Every value of a keyword argument of this name, and the function that it stands in."""
         return [
             (keyword.value, place)
-            for call, place in _calls(self.tree)
+            for call, place in _calls(self.tops)
             if is_within(place, within)
             for keyword in call.keywords
             if keyword.arg == name
@@ -197,60 +199,92 @@ def _with_parents(
             yield from _with_parents(node.operand, node)
 
 
-_State = tuple[tuple[FunctionNode, ...], str, tuple[tuple[ast.expr, bool], ...]]
+@dataclass(frozen=True, slots=True)
+class _Place:
+    functions: tuple[FunctionNode, ...] = ()
+    within: str = ""
+    bound: frozenset[str] = frozenset()
 
 
-def _tops(tree: ast.Module) -> Iterator[Expression]:
-    yield from _tops_in(tree.body, ((), "", ()))
-
-
-def _tops_in(body: Sequence[ast.stmt], state: _State) -> Iterator[Expression]:
-    functions, within, tests = state
+def _tops(body: Sequence[ast.stmt], place: _Place) -> Iterator[Expression]:
     for statement in body:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 for expression in (*statement.decorator_list, *_defaults(statement)):
-                    yield from _expressions(expression, state)
-                inner = ((*functions, statement), _join(within, statement.name), ())
-                yield from _tops_in(statement.body, inner)
+                    yield from _expressions(expression, place)
+                inner = (*place.functions, statement)
+                yield from _tops(statement.body, _Place(inner, _join(place, statement.name)))
             case ast.ClassDef():
                 for expression in (*statement.decorator_list, *statement.bases):
-                    yield from _expressions(expression, state)
-                yield from _tops_in(
-                    statement.body, (functions, _join(within, statement.name), tests)
+                    yield from _expressions(expression, place)
+                yield from _tops(
+                    statement.body, _Place(place.functions, _join(place, statement.name))
                 )
             case ast.If(test=test):
-                yield from _expressions(test, state, rejects=_rejects(statement.body))
-                yield from _tops_in(statement.body, (functions, within, (*tests, (test, True))))
-                yield from _tops_in(statement.orelse, (functions, within, (*tests, (test, False))))
+                yield from _expressions(test, place, rejects=_rejects(statement.body))
+                yield from _tops(statement.body, place)
+                yield from _tops(statement.orelse, place)
             case _:
-                for _, value in ast.iter_fields(statement):
-                    for part in value if isinstance(value, list) else [value]:
-                        match part:
-                            case ast.stmt():
-                                yield from _tops_in([part], state)
-                            case ast.ExceptHandler():
-                                yield from _tops_in(part.body, state)
-                            case ast.match_case():
-                                yield from _tops_in(part.body, state)
-                            case ast.withitem():
-                                yield from _expressions(part.context_expr, state)
-                            case ast.expr():
-                                yield from _expressions(part, state)
+                yield from _in_parts(statement, place)
 
 
-def _expressions(node: ast.expr, state: _State, *, rejects: bool = False) -> Iterator[Expression]:
+def _in_parts(node: ast.AST, place: _Place) -> Iterator[Expression]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.stmt():
+                yield from _tops([child], place)
+            case ast.expr():
+                yield from _expressions(child, place)
+            case ast.ExceptHandler() | ast.match_case() | ast.withitem():
+                yield from _in_parts(child, place)
+
+
+def _expressions(
+    node: ast.expr, place: _Place, *, rejects: bool = False, tight: bool = False
+) -> Iterator[Expression]:
     """A maximal Boolean expression, and those inside its operands' own parts."""
-    functions, within, tests = state
-    yield Expression(node, functions, within, rejects, tests)
+    yield Expression(node, place.functions, place.within, rejects, place.bound, tight)
     for operand, _ in _with_parents(node, None):
         if isinstance(operand, ast.BoolOp):
             continue
         if isinstance(operand, ast.UnaryOp) and isinstance(operand.op, ast.Not):
             continue
-        for child in ast.iter_child_nodes(operand):
-            for inner in _outermost(child):
-                yield from _expressions(inner, state)
+        if isinstance(operand, ast.JoinedStr):
+            continue  # before Python 3.12 the places inside are wrong
+        inner = replace(place, bound=place.bound | _binds(operand))
+        for field, value in ast.iter_fields(operand):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    for part in _outermost(child):
+                        loose = _is_loose(operand, field)
+                        yield from _expressions(part, inner, tight=not loose)
+
+
+def _binds(node: ast.expr) -> set[str]:
+    """The names that a lambda or a comprehension binds."""
+    match node:
+        case ast.Lambda(args=args):
+            return {n.arg for n in ast.walk(args) if isinstance(n, ast.arg)}
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            targets = [n for g in node.generators for n in ast.walk(g.target)]
+            return {n.id for n in targets if isinstance(n, ast.Name)}
+    return set()
+
+
+def _is_loose(node: ast.expr, field: str) -> bool:
+    """Whether a part of an expression may be an ``or`` without parentheses."""
+    match node:
+        case ast.Call():
+            return field != "func"
+        case ast.Subscript():
+            return field == "slice"
+        case ast.IfExp() | ast.Tuple() | ast.List() | ast.Set() | ast.Dict() | ast.Lambda():
+            return True
+        case ast.NamedExpr() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return True
+        case ast.Slice() | ast.Yield():
+            return True
+    return False
 
 
 def _outermost(node: ast.AST) -> Iterator[ast.expr]:
@@ -275,12 +309,46 @@ def _rejects(body: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
-    for top in _tops(tree):
+def _calls(tops: Sequence[Expression]) -> Iterator[tuple[ast.Call, str]]:
+    for top in tops:
         for operand, _ in _with_parents(top.node, None):
             if isinstance(operand, ast.Call):
                 yield operand, top.within
 
 
-def _join(within: str, name: str) -> str:
-    return f"{within}.{name}" if within else name
+def _join(place: _Place, name: str) -> str:
+    return f"{place.within}.{name}" if place.within else name
+
+
+def same_but(before: ast.AST, after: ast.AST, changed: Mapping[ast.AST, ast.expr]) -> bool:
+    """Whether two trees are equal but for some expressions, each with the one in its place.
+
+    Statements that have none of them are not looked into: their text is the same.
+    """
+    if before in changed:
+        return same(changed[before], after)
+    if type(before) is not type(after):
+        return False
+    if isinstance(before, ast.stmt) and not any(_encloses(before, node) for node in changed):
+        return True
+    for field in before._fields:
+        old, new = getattr(before, field, None), getattr(after, field, None)
+        if isinstance(old, list) and isinstance(new, list):
+            if len(old) != len(new):
+                return False
+            pairs = zip(old, new, strict=True)
+        else:
+            pairs = iter([(old, new)])  # type: ignore[assignment]
+        for first, second in pairs:
+            if isinstance(first, ast.AST) and isinstance(second, ast.AST):
+                if not same_but(first, second, changed):
+                    return False
+            elif first != second:
+                return False
+    return True
+
+
+def _encloses(statement: ast.stmt, node: ast.AST) -> bool:
+    first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+    line: int = getattr(node, "lineno", 0)
+    return bool(first <= line <= (statement.end_lineno or first))

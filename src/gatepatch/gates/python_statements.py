@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from gatepatch.boolean import to_text
 from gatepatch.edits import ByteEdit, line_of
 from gatepatch.errors import Problem, RefusedError
-from gatepatch.gates.python_scope import Imported, Module, bind
+from gatepatch.gates.python_prover import Prover, State
+from gatepatch.gates.python_scope import Binding, FunctionNode, Imported, Module, bind
 from gatepatch.gates.python_source import Source, is_within, same
 from gatepatch.gates.result import Change
 from gatepatch.spec import Import, Insert
-from gatepatch.verdict import Goal, Verdict
-
-Guard = Callable[[Sequence[tuple[ast.expr, bool]], str], tuple[Verdict, Goal]]
-"""The verdict of several conditions together, and what the set is to bring about."""
 
 
 def plan_import(source: Source, module: Module, edit: Import) -> Change:
@@ -54,7 +53,7 @@ def plan_import(source: Source, module: Module, edit: Import) -> Change:
         old = source.data[start:end]
         new = _with_name(old.decode(), edit.name).encode()
         return _change(source, edit.where, node, wanted, (_smallest(start, old, new),))
-    last = imports[-1] if imports else None
+    last = _last_import(source.tree.body)
     if last is None:
         raise RefusedError(
             Problem(
@@ -64,15 +63,27 @@ def plan_import(source: Source, module: Module, edit: Import) -> Change:
             )
         )
     _, end = source.line_span(last.lineno, last.end_lineno or last.lineno)
-    return _change(
-        source, edit.where, last, wanted, (ByteEdit(end, b"", wanted.encode() + source.newline),)
-    )
+    ends = source.data[end - 1 : end] in (b"\n", b"\r")
+    text = wanted.encode() + source.newline if ends else source.newline + wanted.encode()
+    return _change(source, edit.where, last, wanted, (ByteEdit(end, b"", text),))
+
+
+def _last_import(body: Sequence[ast.stmt]) -> ast.stmt | None:
+    """The last import before the first function or class: what follows those comes too late."""
+    last = None
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and last:
+            break
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            last = node
+    return last
 
 
 def _with_name(statement: str, name: str) -> str:
     """Add a name to a ``from`` import, in its order and its layout."""
     import libcst as cst
 
+    newline = "\r\n" if "\r\n" in statement else "\n"
     line = cst.parse_module(statement).body[0]
     node = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
     assert isinstance(node, cst.ImportFrom)
@@ -94,7 +105,7 @@ def _with_name(statement: str, name: str) -> str:
     names.insert(position, new)
     changed = line.with_deep_changes(node, names=names)
     assert isinstance(changed, cst.SimpleStatementLine)
-    return cst.Module([changed]).code.rstrip("\n")
+    return cst.Module([changed], default_newline=newline).code.rstrip("\r\n")
 
 
 def _natural(text: str) -> list[tuple[int, int | str]]:
@@ -103,94 +114,134 @@ def _natural(text: str) -> list[tuple[int, int | str]]:
     return [(0, int(p)) if p.isdigit() else (1, p) for p in parts if p]
 
 
-def plan_insert(source: Source, edit: Insert, guard: Guard) -> Change:
+_Tests = tuple[tuple[ast.expr, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What of an insertion is still to be proved: that its guards shut it for all others.
+
+    Args:
+        new: The inserted statements.
+        tests: The conditions of the ``if`` statements around them, each with the value taken.
+        functions: The functions around them.
+    """
+
+    new: tuple[ast.stmt, ...]
+    tests: _Tests
+    functions: tuple[FunctionNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A sequence of statements, and where it stands."""
+
+    body: Sequence[ast.stmt]
+    tests: _Tests = ()
+    functions: tuple[FunctionNode, ...] = ()
+    within: str = ""
+
+
+def plan_insert(source: Source, state: State, edit: Insert) -> tuple[Change, Pending | None]:
     """Insert statements beside an anchor.
 
+    Returns:
+        What it does, and what is still to be proved of it.
+
     Raises:
-        RefusedError: There is not exactly one anchor, or the code is under no guard that shuts
-            it for every architecture that the set does not name.
+        RefusedError: There is not exactly one anchor.
     """
     anchors = [
-        (body, index, tests, within)
-        for body, tests, within in _bodies(source.tree.body, (), "")
-        if is_within(within, edit.within)
-        for index, statement in enumerate(body)
+        (block, index)
+        for block in _blocks(_Block(source.tree.body))
+        if is_within(block.within, edit.within)
+        for index, statement in enumerate(block.body)
         if _is_anchor(statement, edit.anchor)
     ]
-    where = f"{source.path} ({edit.where})"
+    new = tuple(ast.parse(edit.code).body)
+    there = [
+        (block, index) for block, index in anchors if _stands(block.body, index, new, edit.side)
+    ]
+    if len(there) == 1:
+        block, index = there[0]
+        inserted = {
+            id(n) for s in _neighbours(block.body, index, new, edit.side) for n in ast.walk(s)
+        }
+        # Inserted code may bind the anchor's own name.
+        anchors = [(b, i) for b, i in anchors if id(b.body[i]) not in inserted]
     if len(anchors) != 1:
-        lines = ", ".join(f"line {body[i].lineno}" for body, i, _, _ in anchors[:10])
+        lines = ", ".join(f"line {block.body[i].lineno}" for block, i in anchors[:10])
         raise RefusedError(
             Problem(
                 message=f"expected 1 statement that is or binds `{edit.anchor}`, "
                 f"found {len(anchors)}{': ' + lines if lines else ''}",
-                where=where,
+                where=f"{source.path} ({edit.where})",
                 hint="name another neighbour, or say within which function it stands",
             )
         )
-    body, index, tests, within = anchors[0]
-    new = ast.parse(edit.code).body
-    anchor = body[index]
-    if _stands(body, index, new, edit.side):
-        return _change(source, edit.where, anchor, edit.code.strip(), (), within)
-    if not edit.unproved:
-        _prove(source, edit, new, tests, within, guard, where)
-    first = anchor.lineno
-    decorators = getattr(anchor, "decorator_list", [])
-    if decorators:
-        first = min(d.lineno for d in decorators)
+    block, index = anchors[0]
+    anchor = block.body[index]
+    code = edit.code.strip()
+    if _stands(block.body, index, new, edit.side):
+        return _change(source, edit.where, anchor, code, (), block.within), None
+    edits = (_insertion(source, anchor, edit),)
+    change = _change(source, edit.where, anchor, code, edits, block.within, unproved=edit.unproved)
+    harmless = not block.functions and not block.within and _only_binds_new(state, new)
+    if edit.unproved or harmless:
+        return change, None
+    return change, Pending(new, block.tests, block.functions)
+
+
+def _insertion(source: Source, anchor: ast.stmt, edit: Insert) -> ByteEdit:
+    decorators: list[ast.expr] = getattr(anchor, "decorator_list", [])
+    first = min([anchor.lineno, *(d.lineno for d in decorators)])
     start, end = source.line_span(first, anchor.end_lineno or anchor.lineno)
     line = source.data[start:end]
     indent = line[: len(line) - len(line.lstrip(b" \t"))].decode()
     code = textwrap.indent(edit.code.strip("\n"), indent).encode().replace(b"\n", source.newline)
-    at = start if edit.side == "before" else end
-    ending = b"" if at == 0 or source.data[at - 1 : at] in (b"\n", b"\r") else source.newline
-    return _change(
-        source,
-        edit.where,
-        anchor,
-        edit.code.strip(),
-        (ByteEdit(at, b"", ending + code + source.newline),),
-        within,
-        unproved=edit.unproved,
-    )
+    if edit.side == "before":
+        return ByteEdit(start, b"", code + source.newline)
+    if source.data[end - 1 : end] in (b"\n", b"\r"):
+        return ByteEdit(end, b"", code + source.newline)
+    return ByteEdit(end, b"", source.newline + code)
 
 
-_Tests = tuple[tuple[ast.expr, bool], ...]
-
-
-def _bodies(
-    body: Sequence[ast.stmt], tests: _Tests, within: str
-) -> Iterator[tuple[Sequence[ast.stmt], _Tests, str]]:
-    yield body, tests, within
-    for node in body:
+def _blocks(block: _Block) -> Iterator[_Block]:
+    yield block
+    for node in block.body:
         match node:
-            case (
-                ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                place = f"{within}.{name}" if within else name
-                yield from _bodies(node.body, (), place)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                functions = (*block.functions, node)
+                yield from _blocks(_Block(node.body, (), functions, _join(block, node.name)))
+            case ast.ClassDef():
+                place = _join(block, node.name)
+                yield from _blocks(_Block(node.body, (), block.functions, place))
             case ast.If(test=test):
-                yield from _bodies(node.body, (*tests, (test, True)), within)
-                yield from _bodies(node.orelse, (*tests, (test, False)), within)
+                for body, taken in ((node.body, True), (node.orelse, False)):
+                    tests = (*block.tests, (test, taken))
+                    yield from _blocks(_Block(body, tests, block.functions, block.within))
             case _:
-                for field in ("body", "orelse", "finalbody"):
-                    inner = getattr(node, field, None)
-                    if inner:
-                        yield from _bodies(inner, tests, within)
-                for handler in getattr(node, "handlers", []):
-                    yield from _bodies(handler.body, tests, within)
+                for inner in _bodies(node):
+                    yield from _blocks(_Block(inner, block.tests, block.functions, block.within))
+
+
+def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for field in ("body", "orelse", "finalbody"):
+        if inner := getattr(node, field, None):
+            yield inner
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body
+
+
+def _join(block: _Block, name: str) -> str:
+    return f"{block.within}.{name}" if block.within else name
 
 
 def _is_anchor(statement: ast.stmt, anchor: str) -> bool:
     if anchor.isidentifier():
         if isinstance(statement, ast.If | ast.Try | ast.With | ast.For | ast.While):
             return False
-        names: dict[str, list[object]] = {}
-        bind(Module("", ast.Module([], [])), statement, names)  # type: ignore[arg-type]
-        return anchor in names
+        return anchor in _names(statement)
     try:
         wanted = ast.parse(textwrap.dedent(anchor)).body
     except SyntaxError:
@@ -199,23 +250,27 @@ def _is_anchor(statement: ast.stmt, anchor: str) -> bool:
 
 
 def _stands(body: Sequence[ast.stmt], index: int, new: Sequence[ast.stmt], side: str) -> bool:
-    start = index + 1 if side == "after" else index - len(new)
-    there = body[max(start, 0) : start + len(new)]
+    there = _neighbours(body, index, new, side)
     return len(there) == len(new) and all(same(a, b) for a, b in zip(there, new, strict=True))
 
 
-def _prove(
-    source: Source,
-    edit: Insert,
-    new: Sequence[ast.stmt],
-    tests: _Tests,
-    within: str,
-    guard: Guard,
-    where: str,
-) -> None:
-    if not within and _only_binds_new(source, new):
-        return
-    for statement in new:
+def _neighbours(
+    body: Sequence[ast.stmt], index: int, new: Sequence[ast.stmt], side: str
+) -> Sequence[ast.stmt]:
+    start = index + 1 if side == "after" else index - len(new)
+    return body[max(start, 0) : start + len(new)]
+
+
+def prove_inserted(prover: Prover, edit: Insert, pending: Pending) -> None:
+    """Prove that inserted code runs on no architecture that the set does not name.
+
+    Raises:
+        RefusedError: It may.
+    """
+    where = f"{prover.source.path} ({edit.where})"
+    named = prover.context.goal.archs
+    frame = prover.frame_after(pending.functions)
+    for statement in pending.new:
         if not isinstance(statement, ast.If) or statement.orelse:
             raise RefusedError(
                 Problem(
@@ -225,11 +280,15 @@ def _prove(
                     "it may stand",
                 )
             )
-        found, goal = guard([*tests, (statement.test, True)], "")
+        tests = [
+            test if taken else ast.UnaryOp(op=ast.Not(), operand=test)
+            for test, taken in (*pending.tests, (statement.test, True))
+        ]
+        found = prover.after.meaning.verdict(ast.BoolOp(op=ast.And(), values=tests), frame)
         wrong = [
             f"{point}: {to_text(function)}"
             for point, function in found.table.items()
-            if function is not False and point not in goal.archs
+            if function is not False and point not in named
         ]
         if found.unknown or wrong:
             reason = "; ".join(found.unknown or wrong[:4])
@@ -242,19 +301,26 @@ def _prove(
             )
 
 
-def _only_binds_new(source: Source, new: Sequence[ast.stmt]) -> bool:
+def _only_binds_new(state: State, new: Sequence[ast.stmt]) -> bool:
     """Whether code at the top level does nothing but bind names that were free."""
-    module = Module(source.path, source.tree)
-    for statement in source.tree.body:
-        bind(module, statement, module.bindings)
     for statement in new:
         if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.FunctionDef):
             return False
-        names: dict[str, list[object]] = {}
-        bind(module, statement, names)  # type: ignore[arg-type]
-        if not names or any(name in module.bindings for name in names):
+        targets = getattr(statement, "targets", [getattr(statement, "target", ast.Name(id=""))])
+        if not all(isinstance(target, ast.Name) for target in targets):
             return False
+        for name in _names(statement):
+            if hasattr(builtins, name) or state.package.lookup(state.module, name) is not None:
+                return False
+            if name in state.module.bindings:
+                return False
     return True
+
+
+def _names(statement: ast.stmt) -> dict[str, list[Binding]]:
+    names: dict[str, list[Binding]] = {}
+    bind(Module("", ast.Module([], [])), statement, names)
+    return names
 
 
 def _change(

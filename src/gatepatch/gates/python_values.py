@@ -1,0 +1,235 @@
+"""Values of the Python evaluator: known, not known, or one of several by free atoms.
+
+A value that depends on atoms is a decision diagram over them with values at its leaves, ordered
+as Boolean functions are, so that ``x if a else y`` keeps both ``x`` and ``y``.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from gatepatch.boolean import Atom, Bool, Node, atom, if_then_else, to_text
+from gatepatch.gates.python_scope import Binding, FunctionNode, Module
+
+LEAVES = 64
+"""How many cases a value may have before it counts as not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A value that is known.
+
+    Args:
+        value: The value.
+        device: Whether it was worked out from the device's architecture.
+    """
+
+    value: Any
+    device: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that is not known.
+
+    Args:
+        text: Its source, with what is known put in.
+        unknown: Why it may hide a test of the architecture; empty if it cannot.
+    """
+
+    text: str
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``high`` where the atom is true, ``low`` where it is false."""
+
+    atom: Atom
+    low: Value
+    high: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function, with the arguments that it was bound to.
+
+    Args:
+        node: Its definition.
+        frame: Where that stands.
+    """
+
+    node: FunctionNode | ast.Lambda
+    frame: Frame
+    args: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """What ``torch.cuda.get_device_properties`` returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raises:
+    """An exception instead of a value: it leaves an architecture out as False does."""
+
+
+Leaf: TypeAlias = "Const | Opaque | Callee | Properties | Raises"
+Value: TypeAlias = "Leaf | Choice"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where an expression stands.
+
+    Args:
+        module: Its module.
+        values: Local names that are known: arguments and assignments already carried out.
+        locals: Local names that are bound somewhere in the enclosing functions.
+    """
+
+    module: Module
+    values: Mapping[str, Value] = field(default_factory=dict)
+    locals: Mapping[str, tuple[Binding, ...]] = field(default_factory=dict)
+
+    def bound(self, name: str, value: Value) -> Frame:
+        """The frame after an assignment."""
+        return Frame(self.module, {**self.values, name: value}, self.locals)
+
+
+def truth(value: Value) -> Bool:
+    """The truth of a value."""
+    match value:
+        case Const(value=constant):
+            return bool(constant)
+        case Opaque(text=text, unknown=unknown):
+            return atom(text, unknown=unknown)
+        case Choice(atom=tested, low=low, high=high):
+            return if_then_else(Node(tested, False, True), truth(high), truth(low))
+        case Callee() | Properties():
+            return True
+        case Raises():
+            return False
+
+
+def from_bool(function: Bool) -> Value:
+    """The value that is True where a function holds, and False elsewhere."""
+    if isinstance(function, bool):
+        return Const(function)
+    return Choice(function.atom, from_bool(function.low), from_bool(function.high))
+
+
+def choose(test: Bool, then: Value, other: Value) -> Value:
+    """``then`` where the test holds, ``other`` where it does not.
+
+    Where one of them is an exception, the value is the other one's: there is none but that.
+    """
+    if isinstance(test, bool):
+        return then if test else other
+    top = min(part.atom for part in (test, then, other) if isinstance(part, Choice | Node))
+    low, high = (
+        choose(
+            _function_at(test, top, side), _value_at(then, top, side), _value_at(other, top, side)
+        )
+        for side in (False, True)
+    )
+    return _node(top, low, high)
+
+
+def lift(action: Callable[[Sequence[Any]], Value], values: Sequence[Value]) -> Value:
+    """Carry out an action on each case of its operands."""
+    tested = [value.atom for value in values if isinstance(value, Choice)]
+    if not tested:
+        return Raises() if any(isinstance(v, Raises) for v in values) else action(values)
+    top = min(tested)
+    low, high = (
+        lift(action, [_value_at(value, top, side) for value in values]) for side in (False, True)
+    )
+    return _node(top, low, high)
+
+
+def _node(top: Atom, low: Value, high: Value) -> Value:
+    if isinstance(low, Raises):
+        return high
+    if isinstance(high, Raises) or _same(low, high):
+        return low
+    return Choice(top, low, high)
+
+
+def _same(first: Value, second: Value) -> bool:
+    # In Python 1 == True == 1.0, and here they are three values.
+    return first == second and text_of(first) == text_of(second)
+
+
+def _function_at(function: Bool, top: Atom, side: bool) -> Bool:
+    if isinstance(function, bool) or function.atom != top:
+        return function
+    return function.high if side else function.low
+
+
+def _value_at(value: Value, top: Atom, side: bool) -> Value:
+    if not isinstance(value, Choice) or value.atom != top:
+        return value
+    return value.high if side else value.low
+
+
+def leaves(value: Value) -> Iterator[Leaf]:
+    """The cases of a value."""
+    if isinstance(value, Choice):
+        yield from leaves(value.low)
+        yield from leaves(value.high)
+    else:
+        yield value
+
+
+def has_many(value: Value) -> bool:
+    """Whether a value has more cases than are followed."""
+    return next(itertools.islice(leaves(value), LEAVES, None), None) is not None
+
+
+def reason(value: Value) -> str:
+    """Why a value may hide a test of the architecture; empty if it cannot."""
+    match value:
+        case Opaque(unknown=unknown):
+            return unknown
+        case Choice(atom=tested, low=low, high=high):
+            return tested.unknown or reason(low) or reason(high)
+    return ""
+
+
+def of_device(value: Value) -> bool:
+    """Whether a value was worked out from the device's architecture, or may have been."""
+    match value:
+        case Const(device=device):
+            return device
+        case Choice(low=low, high=high):
+            return of_device(low) or of_device(high)
+        case Properties():
+            return True
+    return bool(reason(value))
+
+
+def text_of(value: Value) -> str:
+    """The source of a value."""
+    match value:
+        case Const(value=constant):
+            return repr(constant)
+        case Opaque(text=text):
+            return text
+        case Callee(node=node):
+            return f"({ast.unparse(node)})" if isinstance(node, ast.Lambda) else node.name
+        case Properties():
+            return "device_properties"
+        case Raises():
+            return "an exception"
+        case Choice(atom=tested, low=low, high=high):
+            if all(
+                isinstance(leaf, Const) and isinstance(leaf.value, bool) for leaf in leaves(value)
+            ):
+                return f"({to_text(truth(value))})"
+            return f"({text_of(high)} if {tested.text} else {text_of(low)})"
