@@ -79,6 +79,13 @@ def test_inserted_code_under_a_guard_is_proved() -> None:
     assert b"    a = 1\n    if is_sm120_supported():\n        return 2\n" in apply(source, edit)
 
 
+def test_a_guard_may_stand_under_conditions_of_which_nothing_is_known() -> None:
+    source = HEAD + "def f(model_arch):\n    if model_arch in names:\n        a = 1\n"
+    edit = insert("a", "if is_sm120_supported() and arch_ok():\n    b()")
+    (change,) = run(source, edit).changes
+    assert change.unproved == ""
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

@@ -290,7 +290,8 @@ def prove_inserted(prover: Prover, edit: Insert, pending: Pending) -> None:
             for point, function in found.table.items()
             if function is not False and point not in named
         ]
-        if found.unknown or wrong:
+        # What is False whatever the unknown atoms are needs nothing to be known of them.
+        if wrong:
             reason = "; ".join(found.unknown or wrong[:4])
             raise RefusedError(
                 Problem(
