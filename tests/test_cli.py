@@ -368,3 +368,9 @@ def test_a_stream_that_cannot_hold_a_letter_gets_an_escape(tmp_path: Path) -> No
         )
         assert "Traceback" not in ran.stderr
         assert ran.returncode == (2 if "apply" in words else 0)
+
+
+def test_cache_check_finds_nothing_where_nothing_is_built(run: Main, server: Path) -> None:
+    assert run("cache", "--check", "--prefix", str(server)) == (0, "nothing found\n", "")
+    found = document(run("cache", "--check", "--prefix", str(server), "--json")[1])
+    assert found["findings"] == []

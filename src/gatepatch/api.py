@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gatepatch.arch import Arch
+    from gatepatch.cachecheck import Finding
     from gatepatch.device_probe import Probe, ProbeFailure
     from gatepatch.errors import Problem
     from gatepatch.jitcache import Module
@@ -263,6 +264,26 @@ def cache(*, jit_roots: Sequence[PathLike] = ()) -> tuple[Module, ...]:
     from gatepatch import jitcache
 
     return jitcache.list_modules(jitcache.cache_roots(extra=_paths(jit_roots)))
+
+
+def check_cache(
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    jit_roots: Sequence[PathLike] = (),
+) -> tuple[Finding, ...]:
+    """Find JIT binaries that do not derive from the sources on disk.
+
+    Args:
+        python: Interpreter of the server's environment.
+        prefix: Folder of the server's environment.
+        jit_roots: More JIT cache roots.
+    """
+    from gatepatch import cachecheck, jitcache
+
+    target = _workspace(python, prefix).target("flashinfer-python")
+    packages = () if target is None else (target.locate("flashinfer/__init__.py").parent,)
+    return cachecheck.check(jitcache.cache_roots(extra=_paths(jit_roots)), packages)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import gatepatch
+from gatepatch import api
 from gatepatch.errors import PendingError
 from gatepatch.report import Printer, to_json
 from gatepatch.results import Result
@@ -283,10 +284,47 @@ def _recover(options: Namespace, out: Printer, err: Printer) -> int:
 
 
 def _cache_arguments(parser: ArgumentParser) -> None:
+    _environment(parser)
     _jit_roots(parser)
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit 1 where a binary does not derive from the sources on disk; run it where the "
+        "server starts",
+    )
+
+
+def _check_cache(options: Namespace, out: Printer) -> int:
+    findings = api.check_cache(
+        python=options.python, prefix=options.prefix, jit_roots=options.jit_root
+    )
+    if options.json:
+        rows = [
+            {
+                "module": f.module,
+                "folder": f.folder,
+                "reason": f.reason,
+                "path": f.path,
+                "message": f.message,
+                "command": f.command,
+            }
+            for f in findings
+        ]
+        out.line(to_json({"schema": 1, "command": "cache", "findings": rows}))
+    else:
+        for finding in findings:
+            out.line(f"{finding.module}  {finding.folder}: {finding.message}")
+            if finding.command:
+                out.line(f"  {finding.command}")
+        if not findings:
+            out.line("nothing found")
+    # What the next load builds again by itself is no fault.
+    return 1 if any(finding.command for finding in findings) else 0
 
 
 def _cache(options: Namespace, out: Printer, err: Printer) -> int:
+    if options.check:
+        return _check_cache(options, out)
     modules = gatepatch.cache(jit_roots=options.jit_root)
     if options.json:
         out.line(to_json({"schema": 1, "command": "cache", "modules": modules}))
@@ -428,7 +466,7 @@ ALL: Sequence[Command] = (
     ),
     Command(
         name="cache",
-        summary="list what FlashInfer's JIT has built",
+        summary="list what FlashInfer's JIT has built, or check it",
         arguments=_cache_arguments,
         run=_cache,
     ),
