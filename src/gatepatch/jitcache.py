@@ -114,7 +114,7 @@ def _modules(roots: Sequence[Path], wanted: frozenset[str] | None) -> Iterator[M
 
 
 def _operations(root: Path) -> Iterator[Path]:
-    if root.name == "cached_ops":
+    if root.name == "cached_ops" and root.is_dir():
         yield root
     for pattern in _OPS:
         yield from (path for path in root.glob(pattern) if path.is_dir())
