@@ -8,11 +8,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock
 
+from ninjas import ninja_at_hand
 from trees import write_files
 
 PACKAGE = {
@@ -48,7 +49,7 @@ class Jit:
     ops: Path
     absolute: bool = True
     rewrites: bool = False
-    ninja: str = "ninja"
+    ninja: str = field(default_factory=ninja_at_hand)
     delay: float = 0
 
     def load(self, name: str = "comm", *sources: str) -> str:
