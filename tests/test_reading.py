@@ -15,16 +15,13 @@ PINS = {
     for path in sorted((catalog.shipped() / "sm120-allreduce" / "pins").glob("*.json"))
     for pin in [pins.load(path)]
 }
-# In 0.4.9.post2 to 0.5.0rc2 single models guard their own fused site; the set says that it leaves
-# them shut.
-LEFT = {"sglang/srt/models/deepseek_v2.py", "sglang/srt/models/gpt_oss.py"}
 
 
 def opened(distribution: str, version: str) -> dict[str, list[int]]:
     """The lines that the reading says are to be opened, by path."""
     found: dict[str, list[int]] = {}
     for entry in READING[distribution]:
-        if entry["action"] == "open" and version in entry["lines"] and entry["path"] not in LEFT:
+        if entry["action"] == "open" and version in entry["lines"]:
             found.setdefault(entry["path"], []).extend(entry["lines"][version])
     return found
 
