@@ -18,6 +18,10 @@ from gatepatch.gates.text import plan_text
 from gatepatch.spec import Edit, GateEdit, Import, Insert, Replace, Text
 
 
+class OverlapError(RefusedError, ValueError):
+    """Two edits of one plan touch one place; a ValueError as ``splice``'s own is."""
+
+
 def plan(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
     """Plan the edits of a Python file.
 
@@ -116,7 +120,7 @@ def _spliced(source: bytes, edits: Iterable[ByteEdit], context: Context) -> byte
     try:
         return splice(source, edits)
     except ValueError as error:
-        raise RefusedError(
+        raise OverlapError(
             Problem(
                 message=f"two edits of the set touch one place: {error}",
                 where=context.path,

@@ -177,6 +177,8 @@ class Evaluator:
         self.steps = 0
         self.asked = False
         self._given = given or {}
+        names = (name.removesuffix("()") for name in predicates)
+        self._last_names = frozenset(name.rpartition(".")[2] for name in names)
         self._known: dict[tuple[str, str], Value] = {}
 
     def device(self, constant: Any) -> Value:
@@ -264,11 +266,13 @@ class Evaluator:
 
     def _predicate(self, node: ast.expr, frame: Frame) -> Value | None:
         """A predicate whose meaning the set gives: by its source, or its dotted name."""
-        if not self.predicates or not isinstance(node, ast.Name | ast.Attribute | ast.Call):
+        called = node.func if isinstance(node, ast.Call) else node
+        last = getattr(called, "attr", None) or getattr(called, "id", None)
+        if last not in self._last_names:
             return None
         text = ast.unparse(node)
         spellings = [text, text.removesuffix("()")]
-        dotted = dotted_name(node.func if isinstance(node, ast.Call) else node)
+        dotted = dotted_name(called)
         if dotted is not None and (origin := self.package.origin(frame.module, dotted)):
             spellings.append(origin)
         for spelling in spellings:
