@@ -1,51 +1,71 @@
-"""The child of ``device_probe``: the only module that imports CuPy. Prints one JSON document."""
+"""The child of ``device_probe``: the only module that imports CuPy. Prints one JSON document.
+
+Run as a file, with the parent's ``sys.path`` as its argument: ``python -m`` would look for CuPy in
+the current folder first.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
+import os
 import sys
+import uuid
 import warnings
 from typing import Any
 
+_NO_DRIVER = ("cudaErrorInsufficientDriver", "cudaErrorStubLibrary")
+_NO_DEVICE = ("cudaErrorNoDevice", "cudaErrorInvalidDevice")
 
-def main() -> int:
-    """Print the devices, or why there is no answer."""
-    # CuPy warns on stderr where two of its wheels are installed, and may print on import.
-    with contextlib.redirect_stdout(sys.stderr):
-        answer = _ask()
-    print(json.dumps(answer))
+
+def main(path: list[str]) -> int:
+    """Print the devices, or why there is no answer.
+
+    Args:
+        path: What to import from.
+    """
+    sys.path[:] = path
+    # Whatever CuPy, its libraries or the driver print is no part of the answer.
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    answer = json.dumps(_ask())
+    with os.fdopen(answers, "w") as file:
+        file.write(answer)
     return 0
 
 
 def _ask() -> dict[str, Any]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two CuPy wheels: they may work together all the same
         try:
             import cupy
+
+            runtime = cupy.cuda.runtime
+            version = cupy.__version__
+        except Exception as error:  # also AttributeError: a folder that an uninstall has left
+            return {"reason": "no-cupy", "detail": _cause(error), "installed": _installed()}
+        try:
+            return {**_devices(runtime), "cupy": version}
         except Exception as error:
-            said = "; ".join(str(w.message).strip().splitlines()[0] for w in caught)
-            first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-            return {"reason": "no-cupy", "detail": f"{first} ({said})" if said else first}
-    runtime = cupy.cuda.runtime
+            return {"reason": "failed", "detail": _cause(error), "installed": _installed()}
+
+
+def _devices(runtime: Any) -> dict[str, Any]:
+    driver = runtime.driverGetVersion()  # 0: there is none
+    versions = {"driver": driver, "runtime": runtime.runtimeGetVersion()}
     try:
-        count = runtime.getDeviceCount()
+        count = runtime.getDeviceCount() if driver else 0
     except runtime.CUDARuntimeError as error:
         name = str(error).split(":")[0]
-        missing = ("cudaErrorNoDevice", "cudaErrorInvalidDevice")
-        return {
-            "reason": "no-device" if name in missing else "no-driver",
-            "detail": str(error),
-        }
-    if count == 0:
-        return {"reason": "no-device", "detail": "CUDA counts none"}
-    return {
-        "devices": [_device(runtime, index, count) for index in range(count)],
-        "driver": runtime.driverGetVersion(),
-        "runtime": runtime.runtimeGetVersion(),
-        "cupy": cupy.__version__,
-    }
+        if name in _NO_DRIVER:
+            return {"reason": "no-driver", **versions}
+        if name in _NO_DEVICE:
+            return {"reason": "no-device"}
+        raise
+    if not driver:
+        return {"reason": "no-driver", **versions}
+    if not count:
+        return {"reason": "no-device"}
+    return {**versions, "devices": [_device(runtime, index, count) for index in range(count)]}
 
 
 def _device(runtime: Any, index: int, count: int) -> dict[str, Any]:
@@ -55,17 +75,26 @@ def _device(runtime: Any, index: int, count: int) -> dict[str, Any]:
         "index": index,
         "name": properties["name"].decode(),
         "capability": [properties["major"], properties["minor"]],
-        "uuid": _uuid(properties["uuid"]),
+        "uuid": f"GPU-{uuid.UUID(bytes=bytes(properties['uuid'])[:16])}",
         "pci": runtime.deviceGetPCIBusId(index),
         "peers": [other for other in others if runtime.deviceCanAccessPeer(index, other)],
     }
 
 
-def _uuid(raw: bytes) -> str:
-    digits = bytes(raw)[:16].hex()
-    cuts = (0, 8, 12, 16, 20, 32)
-    return "GPU-" + "-".join(digits[a:b] for a, b in itertools.pairwise(cuts))
+def _cause(error: BaseException) -> str:
+    """The first cause in one line: CuPy wraps what failed in a page of advice."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _installed() -> list[str]:
+    """The CuPy packages that are installed: two of them break each other."""
+    from importlib.metadata import distributions
+
+    names = {str(d.metadata["Name"]).lower() for d in distributions()}
+    return sorted(name for name in names if name == "cupy" or name.startswith("cupy-"))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(json.loads(sys.argv[1])))

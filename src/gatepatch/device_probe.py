@@ -6,18 +6,21 @@ allocation failed with cudaErrorInitializationError), and importing CuPy takes a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal
 
 from gatepatch.arch import Arch
 
 Reason = Literal["no-cupy", "no-driver", "no-device", "timeout", "failed"]
-_REASONS: tuple[Reason, ...] = get_args(Reason)
+
+_CHILD = str(Path(__file__).with_name("_probe_child.py"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,28 +60,49 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeFailure:
-    """Why there is no answer."""
+    """Why there is no answer.
+
+    Args:
+        reason: What is missing.
+        detail: More about it.
+        installed: The CuPy packages that are installed, where CuPy cannot be used.
+    """
 
     reason: Reason
     detail: str
+    installed: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
         """One line that says what is missing and what to do."""
         match self.reason:
             case "no-cupy":
-                return (
-                    f"CuPy cannot be imported: {self.detail}; install it for the driver's CUDA: "
-                    'pip install "gatepatch[cuda12]" or "gatepatch[cuda13]"'
-                )
+                return self._no_cupy()
             case "no-driver":
-                return f"there is no NVIDIA driver, or it is too old for CuPy: {self.detail}"
+                return f"there is no NVIDIA driver to use: {self.detail}"
             case "no-device":
                 return f"no CUDA device is visible: {self.detail}"
             case "timeout":
-                return f"the devices did not answer: {self.detail}"
+                return f"the devices did not answer: {self.detail}; see whether nvidia-smi does"
             case "failed":
-                return f"the probe failed: {self.detail}"
+                return f"the devices could not be asked: {self.detail}{self._several()}"
+
+    def _no_cupy(self) -> str:
+        install = 'pip install "gatepatch[cuda12]" (or cuda13), as nvidia-smi\'s CUDA version says'
+        if len(self.installed) > 1:
+            return f"CuPy cannot be imported: {self.detail}{self._several()}"
+        if self.installed:
+            again = f"pip install --force-reinstall {self.installed[0]}"
+            return f"CuPy cannot be imported: {self.detail}; {again}"
+        if self.detail == "No module named 'cupy'":
+            return f"CuPy is not installed; {install}"
+        return f"CuPy cannot be imported: {self.detail}; {install}"
+
+    def _several(self) -> str:
+        if len(self.installed) < 2:
+            return ""
+        both = " ".join(self.installed)
+        return f"; {len(self.installed)} CuPy packages are installed: pip uninstall {both}, then install one"
 
 
 def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
@@ -87,37 +111,52 @@ def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
     Args:
         timeout: Seconds until the child and all that it started are ended.
     """
-    child = subprocess.Popen(
-        [sys.executable, "-m", "gatepatch._probe_child"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    command = [sys.executable, _CHILD, json.dumps([path for path in sys.path if path])]
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return ProbeFailure(reason="failed", detail=str(error))
     try:
         output, errors = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        return ProbeFailure(reason="timeout", detail=f"no answer within {timeout:g} s")
+        return ProbeFailure(reason="timeout", detail=f"nothing within {timeout:g} s")
     finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
+        _end(child)
     try:
-        return _read(json.loads(output.splitlines()[-1]))
-    except (IndexError, ValueError, KeyError, TypeError):
-        lines = (errors or output).strip().splitlines()
-        detail = lines[-1] if lines else f"the child ended with {child.returncode} and said nothing"
-        return ProbeFailure(reason="failed", detail=detail)
+        return _read(json.loads(output))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ProbeFailure(reason="failed", detail=_ended(child.returncode, errors or output))
 
 
-def _read(document: dict[str, object]) -> Probe | ProbeFailure:
-    for reason in _REASONS:
-        if document.get("reason") == reason:
-            return ProbeFailure(reason=reason, detail=str(document["detail"]))
-    rows = document["devices"]
-    assert isinstance(rows, list)
+def _end(child: subprocess.Popen[str]) -> None:
+    """End the child and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    for pipe in (child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    # A process that hangs inside the driver cannot be killed: it is not waited for.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(1.0)
+
+
+def _ended(code: int, said: str) -> str:
+    lines = said.strip().splitlines()
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return f"the probe ended with {how}" + (f": {lines[-1].strip()}" if lines else "")
+
+
+def _read(document: dict[str, Any]) -> Probe | ProbeFailure:
+    if "reason" in document:
+        return _read_failure(document)
     return Probe(
         devices=tuple(
             Device(
@@ -128,15 +167,35 @@ def _read(document: dict[str, object]) -> Probe | ProbeFailure:
                 pci=row["pci"],
                 peers=tuple(row["peers"]),
             )
-            for row in rows
+            for row in document["devices"]
         ),
         driver=_version(document["driver"]),
         runtime=_version(document["runtime"]),
-        cupy=str(document["cupy"]),
+        cupy=document["cupy"],
     )
 
 
-def _version(number: object) -> str:
+def _read_failure(document: dict[str, Any]) -> ProbeFailure:
+    reason: Reason = document["reason"]
+    match reason:
+        case "no-driver" if document["driver"] == 0:
+            detail = (
+                "none is installed, or this container was started without (docker run --gpus all)"
+            )
+        case "no-driver":
+            driver, runtime = map(_version, (document["driver"], document["runtime"]))
+            detail = f"it knows CUDA up to {driver}, and CuPy needs {runtime}"
+        case "no-device":
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+            detail = f"CUDA_VISIBLE_DEVICES is {visible!r}"
+            if visible is None:
+                detail = "nvidia-smi -L lists those that the driver sees"
+        case _:
+            detail = document["detail"]
+    installed = tuple(document.get("installed", ()))
+    return ProbeFailure(reason=reason, detail=detail, installed=installed)
+
+
+def _version(number: int) -> str:
     """CUDA's version numbers are 1000 x major + 10 x minor."""
-    assert isinstance(number, int)
     return f"{number // 1000}.{number % 1000 // 10}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gatepatch.arch import Arch
-from gatepatch.device_probe import Device, Probe, ProbeFailure, probe
+from gatepatch.device_probe import Device, ProbeFailure, probe
 from gatepatch.errors import ProbeError, Problem
 
 
@@ -29,47 +30,36 @@ def check(
         name: The set's name, for the command to type.
         archs: The architectures that the set admits or excludes.
         assume: Architectures that stand in for the probe.
-        all_devices: Demand it of every visible device.
+        all_devices: Demand it of every device.
 
     Raises:
         ProbeError: None is named, or not all are, or the devices could not be asked.
     """
     if assume:
-        if problem := _mismatch(assume, archs, all_devices):
-            raise ProbeError(f"{name} is for {_names(archs)}, and {problem} is assumed")
+        _demand(name, archs, assume, f"--assume says {_names(assume)}", all_devices)
         return Checked()
     answer = probe()
     if isinstance(answer, ProbeFailure):
-        first = min(archs).name
+        command = f"gatepatch apply {name} --assume {min(archs).name}"
         raise ProbeError(
-            Problem(
-                message=answer.message,
-                hint=f"to apply it without asking a device: gatepatch apply {name} --assume {first}",
-            )
+            Problem(message=answer.message, hint=f"to apply it without asking a device: {command}")
         )
-    if problem := _mismatch([device.arch for device in answer.devices], archs, all_devices):
-        raise ProbeError(
-            Problem(
-                message=f"{name} is for {_names(archs)}, and this machine has {_listed(answer)}",
-                hint="nothing was changed: on these devices the set would do nothing",
-            )
-            if problem != "one of several"
-            else Problem(
-                message=f"--all-devices: {name} is for {_names(archs)}, "
-                f"and this machine has {_listed(answer)}",
-            )
-        )
-    others = [device for device in answer.devices if device.arch not in archs]
-    warnings = tuple(
-        f"device {d.index}, {d.name}, is {d.arch}: nothing changes for it" for d in others
+    found = [device.arch for device in answer.devices]
+    _demand(name, archs, found, f"this machine has {_listed(answer.devices)}", all_devices)
+    return Checked(
+        devices=answer.devices,
+        warnings=tuple(
+            f"device {device.index}, {device.name}, is SM {device.arch}: nothing changes for it"
+            for device in answer.devices
+            if device.arch not in archs
+        ),
     )
-    return Checked(devices=answer.devices, warnings=warnings)
 
 
 def warn(archs: frozenset[Arch], assume: Sequence[Arch]) -> tuple[str, ...]:
-    """Say so where a set is applied and the devices are not ones that it names."""
+    """Say so where a set is applied and no device is one that it names."""
     if assume:
-        found: Sequence[Arch] = assume
+        found, what = assume, f"--assume says {_names(assume)}"
     elif importlib.util.find_spec("cupy") is None:
         return ()
     else:
@@ -77,34 +67,53 @@ def warn(archs: frozenset[Arch], assume: Sequence[Arch]) -> tuple[str, ...]:
         if isinstance(answer, ProbeFailure):
             return ()
         found = [device.arch for device in answer.devices]
+        what = f"this machine has {_listed(answer.devices)}"
     if any(arch in archs for arch in found):
         return ()
-    return (f"the set is for {_names(archs)}, and this machine has {_names(found)}",)
+    return (f"the set is for {_names(archs)}, and {what}",)
 
 
 def warn_imported(paths: Iterable[str]) -> tuple[str, ...]:
-    """Say so where this process has imported a module that was changed."""
-    changed = {path.removesuffix(".py").replace("/", ".") for path in paths if path.endswith(".py")}
-    imported = sorted(changed & set(sys.modules))
+    """Say so where this process has imported a module that was changed.
+
+    Args:
+        paths: Such as ``flashinfer/jit/comm.py``; those of no Python module are passed over.
+    """
+    names = (
+        path.removesuffix(".py").removesuffix("/__init__") for path in paths if path.endswith(".py")
+    )
+    imported = {name.replace("/", ".") for name in names} & set(sys.modules)
     return tuple(
         f"this process has imported {module} already: restart it to run the new source"
-        for module in imported
+        for module in sorted(imported)
     )
 
 
-def _mismatch(found: Sequence[Arch], archs: frozenset[Arch], all_devices: bool) -> str:
+def _demand(
+    name: str, archs: frozenset[Arch], found: Sequence[Arch], what: str, all_devices: bool
+) -> None:
+    """Demand that one of the architectures found is named, or all.
+
+    Raises:
+        ProbeError: It is not so.
+    """
     named = [arch in archs for arch in found]
+    message = f"{name} is for {_names(archs)}, and {what}"
     if not any(named):
-        return _names(found)
-    return "one of several" if all_devices and not all(named) else ""
+        hint = "nothing was changed: there the set would do nothing"
+        raise ProbeError(Problem(message=message, hint=hint))
+    if all_devices and not all(named):
+        hint = "nothing was changed; without --all-devices one that it is for is enough"
+        raise ProbeError(Problem(message=f"--all-devices: {message}", hint=hint))
 
 
 def _names(archs: Iterable[Arch]) -> str:
     return ", ".join(f"SM {arch}" for arch in sorted(set(archs)))
 
 
-def _listed(answer: Probe) -> str:
-    return ", ".join(f"{d.name} (SM {d.arch})" for d in answer.devices)
+def _listed(devices: Iterable[Device]) -> str:
+    counts = Counter(f"{device.name} (SM {device.arch})" for device in devices)
+    return ", ".join(f"{n} x {what}" if n > 1 else what for what, n in counts.items())
 
 
 __all__ = ["Checked", "Device", "check", "warn", "warn_imported"]
