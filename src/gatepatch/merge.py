@@ -102,7 +102,6 @@ def _together(
     )
     specs = [spec for n in group for spec in files[n].spec]
     try:
-        try:
         found = replan(_union_edits(path, specs), union)
     except RefusedError as error:
         raise RefusedError((*_conflict(path, group).problems, *error.problems)) from None
