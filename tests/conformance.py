@@ -6,6 +6,7 @@ once, into the cache that ``GATEPATCH_TEST_CACHE`` names.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -17,8 +18,10 @@ from packaging.version import Version
 
 import gatepatch
 from gatepatch import catalog, release
+from gatepatch.edits import line_of
 from gatepatch.errors import GatepatchError
 from gatepatch.pinning import make_pin
+from gatepatch.pins import PinnedFile
 from gatepatch.release import Release
 from gatepatch.spec import PatchSet
 from trees import make_distribution
@@ -26,24 +29,8 @@ from trees import make_distribution
 SET = "sm120-allreduce"
 FIRST = {"sglang": Version("0.4.9"), "flashinfer-python": Version("0.3.1")}
 
-# The FlashInfer that each SGLang asks for in its own metadata, from this SGLang on.
-PARTNERS = {
-    "0.4.9": "0.6.3",  # those of its time are sdists, tried by themselves
-    "0.5.6": "0.5.3",
-    "0.5.8": "0.6.1",
-    "0.5.9": "0.6.3",
-    "0.5.10": "0.6.7.post2",
-    "0.5.10.post1": "0.6.7.post3",
-    "0.5.11": "0.6.8.post1",
-    "0.5.12": "0.6.11.post1",
-    "0.5.13": "0.6.12",
-    "0.5.16": "0.6.14",
-    "0.5.17": "0.6.15.post1",
-    "0.5.18": "0.6.17",
-    "0.5.19": "0.6.18",
-    "0.5.22": "0.7.1",
-    "0.5.23": "0.7.2",
-}
+# An independent reading of every release, and the FlashInfer that each SGLang pins.
+READING = json.loads((Path(__file__).parent / "data" / "gates.json").read_text())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +44,36 @@ class Row:
 
 
 def partner_of(version: Version, releases: dict[tuple[str, str], Release]) -> Release:
-    """The release of the other package that is installed beside it."""
-    name = [p for first, p in PARTNERS.items() if Version(first) <= version]
-    return releases["flashinfer-python", name[-1]]
+    """The FlashInfer that an SGLang pins, or the first that the set is for."""
+    newest = max((v for name, v in releases if name == "flashinfer-python"), key=Version)
+    pinned = Version(READING["pairs"].get(str(version), newest))
+    return releases["flashinfer-python", str(max(pinned, FIRST["flashinfer-python"]))]
+
+
+def versions(distribution: str) -> list[Version]:
+    """The releases of the package index, and the pre-releases that were read."""
+    read = {v for entry in READING["gates"][distribution] for v in entry["lines"]}
+    known = {*release.versions(distribution), *map(Version, read)}
+    return sorted(v for v in known if v >= FIRST[distribution])
+
+
+def check_lines(each: Release, file: PinnedFile, before: bytes) -> None:
+    """The edits stand on the lines where the reading has gates to open, and on none to leave."""
+    edited = {line_of(before, edit.offset) for edit in file.edits}
+    for entry in READING["gates"][each.distribution]:
+        lines = entry["lines"].get(str(each.version), [])
+        if entry["path"] != file.path:
+            continue
+        for line in lines:
+            where = f"{file.path}:{line} ({entry['function']})"
+            match entry["action"]:
+                case "open":
+                    assert line in edited, f"{where} is not opened"
+                case "copy":
+                    near = range(line + 1, line + 10)
+                    assert edited.intersection(near), f"nothing is put behind {where}"
+                case _:
+                    assert line not in edited, f"{where} was to stay"
 
 
 def main() -> int:
@@ -67,10 +81,9 @@ def main() -> int:
     base = os.environ.get("GATEPATCH_TEST_CACHE") or Path.home() / ".cache" / "gatepatch-tests"
     folder = Path(base) / "wheels"
     if "--fetch" in sys.argv:
-        for name, first in FIRST.items():
-            for version in release.versions(name):
-                if version >= first:
-                    release.fetch(name, version, folder)
+        for name in FIRST:
+            for version in versions(name):
+                release.fetch(name, version, folder)
     patch_set = catalog.load(SET)
     releases = {
         (r.distribution, str(r.version)): r
@@ -122,6 +135,7 @@ def _cycle(patch_set: PatchSet, each: Release, partner: Release) -> tuple[str, s
             after = (site / file.path).read_bytes()
             # The plan that was just proved, and the pin that was applied, make the same bytes.
             assert file.result(before[file.path]) == after, f"{file.path} is not as planned"
+            check_lines(each, file, before[file.path])
             if file.path.endswith(".py"):
                 compile(after, file.path, "exec")
         again = gatepatch.apply(SET, prefix=scratch, assume="sm_120")
