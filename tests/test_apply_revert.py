@@ -279,7 +279,8 @@ def test_a_version_outside_every_range_is_refused_with_the_ranges(tmp_path: Path
     make_distribution(site_of(prefix), "sglang", "0.4.1", SGLANG)
     with pytest.raises(RefusedError, match=r"sglang 0\.4\.1 is outside every range") as caught:
         gatepatch.apply(SET, prefix=prefix, assume="sm_120")
-    assert "0.5.8" in str(caught.value)
+    assert ">=0.5.8.dev0,<0.5.14.dev0; " in str(caught.value)
+    assert "install sglang 0.4.9 or later" in str(caught.value)
 
 
 def test_another_architecture_assumed_is_refused(server: Path) -> None:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 from gatepatch.classify import Classified, classify
 from gatepatch.edits import ByteEdit, sha256, splice
 from gatepatch.errors import Problem, RefusedError, TargetError
@@ -416,8 +419,24 @@ def _candidates(target: Target, specs: Sequence[TargetSpec]) -> Iterable[TargetS
     # A checkout may report 0.0.0.dev1+g…: then the content decides.
     if target.editable or target.version.is_devrelease:
         return reversed(specs)
-    ranges = "; ".join(str(spec.versions) for spec in specs)
+    ranges = "; ".join(_range(spec.versions) for spec in specs)
+    lowest = _lowest(specs)
     raise RefusedError(
         f"{target.distribution} {target.version} is outside every range of the set: {ranges}",
-        hint="use a newer gatepatch, or a set of your own: gatepatch new",
+        hint=f"install {target.distribution} {str(lowest).removesuffix('.dev0')} or later"
+        if lowest is not None and target.version < lowest
+        else "use a newer gatepatch, or a set of your own: gatepatch new",
     )
+
+
+def _range(versions: SpecifierSet) -> str:
+    """A range in words of its own order: the lower bounds first."""
+    return ",".join(sorted(map(str, versions), key=lambda text: (text[0] != ">", text)))
+
+
+def _lowest(specs: Sequence[TargetSpec]) -> Version | None:
+    """The lowest bound of all ranges; None if one is open downwards."""
+    bounds = [
+        [Version(s.version) for s in spec.versions if s.operator in (">=", "~=")] for spec in specs
+    ]
+    return min(map(max, bounds)) if all(bounds) else None
