@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gatepatch.arch import Arch
+from gatepatch.boolean import and_, or_
 from gatepatch.gates.python_scope import (
     Binding,
     FunctionNode,
@@ -25,11 +26,13 @@ from gatepatch.gates.python_values import (
     Raises,
     Value,
     choose,
+    from_bool,
     leaves,
     lift,
     of_device,
     reason,
     text_of,
+    truth,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +92,11 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     asked = _device(evaluator, last, node, frame, outside)
     if asked is not None:
         return asked
+    if name in ("any", "all") and outside and len(node.args) == 1:
+        elements = evaluator.elements(node.args[0], frame)
+        if elements is not None:
+            truths = map(truth, elements)
+            return from_bool(or_(*truths) if name == "any" else and_(*truths))
     args = [evaluator.value(arg, frame) for arg in node.args]
     keywords = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
     first = args[0] if args else None

@@ -113,14 +113,20 @@ def _check_gate(prover: Prover, edit: GateEdit, goal: Goal, match: Match, before
     hint = None
     if before.unknown:
         return
-    if not prover.asks(match.top):
+    text = " ".join(prover.source.text(match.top.node).split())
+    parts = [replace(match.top, node=node) for node in match.nodes]
+    if not any(map(prover.asks, parts)):
+        text = " ".join(map(prover.source.text, match.nodes))
         problem = "it does not test the architecture, so there is nothing to open or close"
         hint = "name the condition that does, or say in unproved: why this one stands for it"
+    elif not all(map(prover.is_truth, parts)):
+        text = " ".join(map(prover.source.text, match.nodes))
+        problem = "it is a value and no condition: what uses it would change"
+        hint = "name the comparison that it stands in"
     elif goal.like is not None and before.table[goal.like] is _shut(edit, match.top):
         problem = f"it leaves {goal.like} out, which the new ones are to be like"
         hint = "name another like:, or another condition"
     if problem:
-        text = " ".join(prover.source.text(match.top.node).split())
         raise RefusedError(
             Problem(
                 message=f"{text[:200]}: {problem}",

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from gatepatch.arch import TABLE, Arch
-from gatepatch.boolean import Bool, and_, atom, not_, or_
+from gatepatch.boolean import Bool, and_, atom, atoms, not_, or_
 from gatepatch.gates import python_calls
 from gatepatch.gates.python_scope import (
     Assigned,
@@ -52,6 +52,9 @@ DEPTH = 16
 
 STEPS = 20_000
 """How many expressions are evaluated for one verdict on one architecture."""
+
+MANY = 64
+"""How many elements a comprehension may go over."""
 
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -107,9 +110,21 @@ class Meaning:
         """Whether the value of an expression takes asking the device, whatever it answers."""
         evaluator = Evaluator(self.package, self.predicates, TABLE[0])
         function = _bounded(evaluator, node, frame)
-        return evaluator.asked or (
-            not isinstance(function, bool) and bool(Verdict({TABLE[0]: function}).unknown)
-        )
+        return evaluator.asked or any(a.unknown for a in atoms(function))
+
+    def is_truth(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether an expression is a condition, and not a number or a text known to be one."""
+        for evaluator in self._evaluators.values():
+            try:
+                found = list(leaves(evaluator.value(node, frame)))
+            except (TooManyStepsError, RecursionError):
+                continue
+            if any(isinstance(leaf, Callee | Properties) for leaf in found):
+                return False
+            known = [leaf.value for leaf in found if isinstance(leaf, Const)]
+            if any(not isinstance(value, bool | None) for value in known):
+                return False
+        return True
 
     def shared(
         self,
@@ -516,31 +531,50 @@ class Evaluator:
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, frame: Frame
     ) -> Value:
-        """A comprehension over what is known, with nothing in it that is not."""
-        first = node.generators[0]
-        source = self.value(first.iter, frame)
-        target = first.target
-        if (
-            len(node.generators) > 1
-            or not isinstance(target, ast.Name)
-            or not isinstance(source, Const)
-            or not isinstance(source.value, tuple | list | frozenset | str)
-            or len(source.value) > 64
-        ):
+        results = self.elements(node, frame)
+        if results is None:
             return self.whole(node, frame)
-        made = []
-        device = source.device
-        for item in source.value:
-            inner = frame.bound(target.id, Const(item, source.device))
-            tests = [self.value(test, inner) for test in first.ifs]
-            result = self.value(node.elt, inner)
-            if not isinstance(result, Const) or any(not isinstance(t, Const) for t in tests):
-                return self.whole(node, frame)
-            device = device or result.device or any(map(of_device, tests))
-            if all(truth(test) for test in tests):
-                made.append(result.value)
         kind = frozenset if isinstance(node, ast.SetComp) else list
-        return _constant(lambda: kind(made), device) or self.whole(node, frame)
+
+        def collect(values: Sequence[Value]) -> Value:
+            known = [value.value for value in values if isinstance(value, Const)]
+            made = _constant(lambda: kind(known), True) if len(known) == len(values) else None
+            return made or self.whole(node, frame)
+
+        return lift(collect, results)
+
+    def elements(self, node: ast.expr, frame: Frame) -> list[Value] | None:
+        """What a display or a comprehension goes over, where that is known."""
+        match node:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+                return [self.value(part, frame) for part in parts]
+            case (
+                ast.ListComp(elt=result, generators=[generator])
+                | ast.SetComp(elt=result, generators=[generator])
+                | ast.GeneratorExp(elt=result, generators=[generator])
+            ) if isinstance(generator.target, ast.Name):
+                return self._each(result, generator.target.id, generator, frame)
+        return None
+
+    def _each(
+        self, result: ast.expr, name: str, generator: ast.comprehension, frame: Frame
+    ) -> list[Value] | None:
+        source = self.value(generator.iter, frame)
+        if (
+            not isinstance(source, Const)
+            or not isinstance(source.value, tuple | list | frozenset | str)
+            or len(source.value) > MANY
+        ):
+            return None
+        found = []
+        for item in source.value:
+            inner = frame.bound(name, Const(item, source.device))
+            taken = and_(*(self.truth_of(test, inner) for test in generator.ifs))
+            if not isinstance(taken, bool):
+                return None
+            if taken:
+                found.append(self.value(result, inner))
+        return found
 
     def whole(self, node: ast.expr, frame: Frame) -> Value:
         """An expression that is not worked out, with what is known put in."""

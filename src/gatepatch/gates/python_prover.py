@@ -99,6 +99,11 @@ class Prover:
         """Whether an expression asks the device at all."""
         return self.before.meaning.asks(top.node, self.before.frame(top.functions, top.bound))
 
+    def is_truth(self, top: Expression) -> bool:
+        """Whether an expression is a condition, and not a number or a text known to be one."""
+        frame = self.before.frame(top.functions, top.bound)
+        return self.before.meaning.is_truth(top.node, frame)
+
     def verdict_after(self, top: Expression, edits: Sequence[ByteEdit]) -> Verdict | None:
         """Its verdict after some edits; None if it would not parse."""
         node = self._edited(top.node, edits)
