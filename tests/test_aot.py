@@ -17,18 +17,24 @@ from trees import git, make_distribution, make_repository, site_of
 
 SET = "sm120-allreduce"
 COMM = {"flashinfer": ("trtllm_comm",)}
-OWN = "flashinfer/data/aot/trtllm_comm"
-PACKAGE = "flashinfer_jit_cache/jit_cache/trtllm_comm"
-PROVIDER = "flashinfer_jit_cache_sm120/jit_cache/trtllm_comm"
+OWN = "flashinfer/data/aot/trtllm_comm/trtllm_comm.so"
+PACKAGE = "flashinfer_jit_cache/jit_cache/trtllm_comm/trtllm_comm.so"
+PROVIDER = "flashinfer_jit_cache_sm120/jit_cache/trtllm_comm/trtllm_comm.so"
 PLACES = {"in FlashInfer": OWN, "in the cache package": PACKAGE, "in a provider": PROVIDER}
 
 
 def prebuild(site: Path, path: str, content: bytes = b"prebuilt") -> Path:
     """Put a prebuilt module there, and another one beside it."""
-    for folder in (site / path, (site / path).with_name("norm")):
-        folder.mkdir(parents=True)
-        (folder / f"{folder.name}.so").write_bytes(content)
+    modules = (site / path).parents[1]
+    for name in ("trtllm_comm", "norm"):
+        (modules / name).mkdir(parents=True)
+        (modules / name / f"{name}.so").write_bytes(content)
     return site / path
+
+
+def hidden_beside(binary: Path) -> Path:
+    """Where a module is moved to."""
+    return binary.with_name(f"{binary.name}.gatepatch-hidden")
 
 
 def found_in(prefix: Path) -> tuple[AotBinary, ...]:
@@ -45,7 +51,7 @@ def server(tmp_path: Path) -> Path:
 
 
 def test_nothing_is_found_where_nothing_is_prebuilt(server: Path) -> None:
-    (site_of(server) / OWN).mkdir(parents=True)  # without the library it is not loaded
+    (site_of(server) / OWN).parent.mkdir(parents=True)  # without the library it is not loaded
     assert found_in(server) == ()
 
 
@@ -97,7 +103,7 @@ def test_a_checkout_s_own_are_found_under_the_checkout(server: Path, tmp_path: P
 
 
 def test_modules_that_lie_outside_the_root_are_refused(server: Path, tmp_path: Path) -> None:
-    prebuild(tmp_path, "built/trtllm_comm")
+    prebuild(tmp_path, "built/trtllm_comm/trtllm_comm.so")
     (site_of(server) / "flashinfer/data/aot").symlink_to(tmp_path / "built")
     with pytest.raises(TargetError) as error:
         found_in(server)
@@ -109,12 +115,12 @@ def test_modules_that_lie_outside_the_root_are_refused(server: Path, tmp_path: P
 
 @pytest.mark.parametrize("path", PLACES.values(), ids=PLACES)
 def test_apply_refuses_and_says_how(server: Path, path: str) -> None:
-    folder = prebuild(site_of(server), path)
+    binary = prebuild(site_of(server), path)
     before = contents(server)
     with pytest.raises(RefusedError) as error:
         gatepatch.apply(SET, prefix=server, assume="sm_120")
     assert str(error.value) == (
-        f"{folder}: the prebuilt trtllm_comm would be loaded, so a patched source has no effect\n"
+        f"{binary}: the prebuilt trtllm_comm would be loaded, so a patched source has no effect\n"
         "  move it aside in the same step: gatepatch apply sm120-allreduce --hide-aot"
     )
     assert contents(server) == before
@@ -122,12 +128,12 @@ def test_apply_refuses_and_says_how(server: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PLACES.values(), ids=PLACES)
 def test_hide_then_revert_is_the_identity(server: Path, path: str) -> None:
-    folder = prebuild(site_of(server), path)
+    binary = prebuild(site_of(server), path)
     before = contents(server)
     gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
-    assert not folder.exists()
-    assert (folder.with_name("trtllm_comm.gatepatch-hidden") / "trtllm_comm.so").is_file()
-    assert (folder.with_name("norm") / "norm.so").is_file()
+    assert not binary.exists()
+    assert hidden_beside(binary).read_bytes() == b"prebuilt"
+    assert (binary.parents[1] / "norm/norm.so").is_file()
     again = gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
     assert again.outcome == "already-applied"
     gatepatch.revert(SET, prefix=server)
@@ -137,53 +143,51 @@ def test_hide_then_revert_is_the_identity(server: Path, path: str) -> None:
 def test_a_module_under_a_root_that_the_set_does_not_edit_is_hidden_too(
     server: Path, tmp_path: Path
 ) -> None:
-    folder = prebuild(tmp_path / "second", PACKAGE)
+    binary = prebuild(tmp_path / "second", PACKAGE)
     (site_of(server) / "second.pth").write_text(f"{tmp_path / 'second'}\n")
     gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
     assert found_in(server) == ()
     gatepatch.revert(SET, prefix=server)
-    assert (folder / "trtllm_comm.so").is_file()
+    assert binary.is_file()
     assert sorted(p.name for p in (tmp_path / "second").iterdir()) == ["flashinfer_jit_cache"]
 
 
 def test_what_is_installed_after_the_apply_is_refused_by_the_next(server: Path) -> None:
     gatepatch.apply(SET, prefix=server, assume="sm_120")
-    folder = prebuild(site_of(server), PACKAGE)
+    binary = prebuild(site_of(server), PACKAGE)
     with pytest.raises(RefusedError) as error:
         gatepatch.apply(SET, prefix=server, assume="sm_120")
     assert "would be loaded" in str(error.value)
     gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
-    assert not folder.exists()
+    assert not binary.exists()
     gatepatch.revert(SET, prefix=server)
-    assert folder.exists()
+    assert binary.exists()
 
 
 def test_what_is_installed_again_is_refused_until_the_old_one_is_removed(server: Path) -> None:
-    folder = prebuild(site_of(server), PACKAGE)
+    binary = prebuild(site_of(server), PACKAGE)
     gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
-    hidden = folder.with_name("trtllm_comm.gatepatch-hidden")
-    folder.mkdir()
-    (folder / "trtllm_comm.so").write_bytes(b"newer")
+    hidden = hidden_beside(binary)
+    binary.write_bytes(b"newer")
     with pytest.raises(RefusedError) as error:
         gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
     assert str(error.value) == (
-        f"{folder}: was installed again since it was moved aside; the old one is {hidden}\n"
-        f"  remove the old one: rm -r {hidden}"
+        f"{binary}: was installed again since it was moved aside; the old one is {hidden}\n"
+        f"  remove the old one: rm {hidden}"
     )
-    shutil.rmtree(hidden)
+    hidden.unlink()
     gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
-    assert (hidden / "trtllm_comm.so").read_bytes() == b"newer"
+    assert hidden.read_bytes() == b"newer"
 
 
 def test_revert_leaves_what_was_installed_again(server: Path) -> None:
-    folder = prebuild(site_of(server), PACKAGE)
+    binary = prebuild(site_of(server), PACKAGE)
     gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
-    folder.mkdir()
-    (folder / "trtllm_comm.so").write_bytes(b"newer")
+    binary.write_bytes(b"newer")
     result = gatepatch.revert(SET, prefix=server)
     assert result.outcome == "reverted"
     assert any("installed again" in warning for warning in result.warnings)
-    assert (folder / "trtllm_comm.so").read_bytes() == b"newer"
+    assert binary.read_bytes() == b"newer"
 
 
 def test_revert_works_where_the_hidden_module_is_gone(server: Path) -> None:
@@ -215,12 +219,12 @@ def test_git_sees_a_checkout_as_it_was_after_hiding_and_reverting(
             ),
         },
     )
-    folder = prebuild(checkout, OWN)
+    binary = prebuild(checkout, OWN)
     gatepatch.apply(SET, prefix=server, assume="sm_120", hide_aot=True)
-    assert not folder.exists()
+    assert not binary.exists()
     gatepatch.revert(SET, prefix=server)
     assert git(checkout, "status", "--porcelain") == ""
-    assert folder.exists()
+    assert binary.exists()
 
 
 # -- other sources --

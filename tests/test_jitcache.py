@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -308,6 +309,25 @@ def test_a_folder_is_renamed_before_anything_in_it_is_removed(
     remove(list_modules([tmp_path]))
     whole = ["build.ninja", "trtllm_comm.cuda.o", "trtllm_comm.so"]
     assert seen == [(folder.parent, whole, False)]
+
+
+def test_a_folder_that_cannot_be_renamed_goes_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = build(tmp_path / "cached_ops", "trtllm_comm")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError(errno.EXDEV, "x")))
+        assert remove(list_modules([tmp_path])) == (folder,)
+    assert not folder.exists()
+
+
+def test_another_error_of_a_rename_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = build(tmp_path / "cached_ops", "trtllm_comm")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError(errno.EACCES, "x")))
+        with pytest.raises(OSError, match="x"):
+            remove(list_modules([tmp_path]))
+    assert len(list(folder.iterdir())) == 3
 
 
 def test_what_a_killed_process_left_goes_with_the_next(tmp_path: Path) -> None:

@@ -26,8 +26,9 @@ class AotBinary:
     Args:
         module: Its name, such as ``trtllm_comm``.
         root: What it lies under: a site folder, or the checkout of an editable install.
-        path: Its folder, relative to the root.
-        hidden: Where it is moved to when it is hidden, relative to the root.
+        path: The file, relative to the root. Its folder cannot be renamed where it came with an
+            image: an overlay file system refuses (EXDEV).
+        hidden: What it is renamed to when it is hidden, relative to the root.
     """
 
     module: str
@@ -75,7 +76,7 @@ def _in(flashinfer: Target | None, name: str) -> Iterator[AotBinary]:
     if flashinfer is not None:
         binary = flashinfer.locate(f"{_IN_FLASHINFER}/{name}/{name}.so")
         if binary.exists():
-            yield _binary(flashinfer.root, binary.parent, name)
+            yield _binary(flashinfer.root, binary, name)
 
 
 def _among(packages: Sequence[Path], name: str) -> Iterator[AotBinary]:
@@ -84,11 +85,11 @@ def _among(packages: Sequence[Path], name: str) -> Iterator[AotBinary]:
         if binary.exists():
             site = Path(os.path.realpath(package.parent))
             root = Root(path=site, state_dir=site / ".gatepatch", kind="site", repository=False)
-            yield _binary(root, site / binary.parent.relative_to(package.parent), name)
+            yield _binary(root, site / binary.relative_to(package.parent), name)
 
 
-def _binary(root: Root, folder: Path, name: str) -> AotBinary:
-    path = folder.relative_to(root.path).as_posix()
+def _binary(root: Root, file: Path, name: str) -> AotBinary:
+    path = file.relative_to(root.path).as_posix()
     return AotBinary(module=name, root=root, path=path, hidden=path + HIDDEN)
 
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 import shutil
@@ -128,9 +129,10 @@ def _names(ops: Path) -> set[str]:
 
 def _newest(folder: Path) -> int:
     newest = 0
-    for path in folder.rglob("*") if folder.is_dir() else ():
-        with contextlib.suppress(FileNotFoundError):  # a build may be going on
-            newest = max(newest, path.stat().st_mtime_ns)
+    for parent, _, names in os.walk(folder):  # Path.rglob raises where a folder goes meanwhile
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # a build may be going on
+                newest = max(newest, Path(parent, name).stat().st_mtime_ns)
     return newest
 
 
@@ -153,7 +155,8 @@ def hold(modules: Sequence[Module], timeout: float) -> Iterator[None]:
             lock.parent.mkdir(parents=True, exist_ok=True)
             left = max(0.0, deadline - time.monotonic())
             try:
-                stack.enter_context(FileLock(lock, timeout=left, poll_interval=0.05))
+                # Not in the constructor: filelock 3.12 does not know the interval there.
+                stack.enter_context(FileLock(lock).acquire(timeout=left, poll_interval=0.05))
             except Timeout:
                 raise LockTimeoutError(_held(lock, timeout)) from None
             _hand_over(lock)
@@ -194,8 +197,8 @@ def remove(modules: Sequence[Module]) -> tuple[Path, ...]:
     removed = []
     for module in modules:
         stem = f".{module.name}.gatepatch-"
-        with contextlib.suppress(FileNotFoundError):
-            module.folder.rename(module.folder.with_name(f"{stem}{os.urandom(4).hex()}"))
+        if os.path.lexists(module.folder):
+            _move(module.folder, module.folder.with_name(f"{stem}{os.urandom(4).hex()}"))
             removed.append(module.folder)
         # What a process left that was killed here as well.
         for aside in module.folder.parent.glob(f"{glob.escape(stem)}*"):
@@ -204,3 +207,19 @@ def remove(modules: Sequence[Module]) -> tuple[Path, ...]:
             else:
                 shutil.rmtree(aside, ignore_errors=True)
     return tuple(removed)
+
+
+def _move(folder: Path, aside: Path) -> None:
+    """Rename a folder; where that cannot be, remove its binaries, and then the rest.
+
+    An overlay file system refuses to rename a folder that came with the image (EXDEV), and a
+    folder without its binaries is built again like one that is not there.
+    """
+    try:
+        folder.rename(aside)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        for binary in folder.glob("*.so"):
+            binary.unlink()
+        shutil.rmtree(folder)

@@ -184,5 +184,5 @@ def _again(root: Root, hidden: str, shown: str) -> Problem:
     return Problem(
         message=f"was installed again since it was moved aside; the old one is {old}",
         where=str(root.path / shown),
-        hint=f"remove the old one: rm -r {shlex.quote(str(old))}",
+        hint=f"remove the old one: rm {shlex.quote(str(old))}",
     )
