@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import wheels
 from gatepatch import device_probe
 from gatepatch.arch import Arch
 from gatepatch.device_probe import Device, Probe, ProbeFailure, probe
@@ -390,3 +391,27 @@ def test_an_interruption_ends_the_probe(tmp_path: Path) -> None:
     os.killpg(asking.pid, signal.SIGINT)
     assert asking.communicate()[0] == "interrupted\n"
     wait_until_gone(pids)
+
+
+# -- real CuPy --
+
+
+@pytest.mark.slow
+def test_a_real_cupy_without_a_driver() -> None:
+    python = wheels.environment("cupy", "cupy-cuda12x>=13")
+    code = (
+        "from gatepatch import device_probe as p; r = p.probe()\n"
+        "print(r.message if isinstance(r, p.ProbeFailure) else len(r.devices))"
+    )
+    done = subprocess.run(
+        [python, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(device_probe.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    none = (
+        "there is no NVIDIA driver to use: none is installed, or this container was started "
+        "without (docker run --gpus all)\n"
+    )
+    has_driver = Path("/proc/driver/nvidia").exists()
+    assert (done.stdout == none) != has_driver, done.stdout + done.stderr

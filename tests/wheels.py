@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import venv
 import zipfile
 from pathlib import Path
 
@@ -38,3 +39,16 @@ def fetch(distribution: str, version: str) -> Path:
             if not folder.is_dir():
                 raise
     return folder
+
+
+def environment(name: str, *requirements: str) -> Path:
+    """Return the interpreter of a virtual environment with these requirements installed."""
+    major, minor = sys.version_info[:2]
+    prefix = _CACHE / f"{name}-py{major}{minor}"
+    if not prefix.is_dir():
+        _CACHE.mkdir(parents=True, exist_ok=True)
+        venv.EnvBuilder(with_pip=True, clear=True).create(prefix)
+    python = prefix / "bin" / "python"
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *requirements], check=True, env=_ENVIRONMENT, cwd=prefix)
+    return python
