@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +125,37 @@ def test_no_cache_is_no_error(home: Path) -> None:
 def test_a_home_that_is_not_known_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # no such user, no HOME
     assert cache_roots({}) == ()
+
+
+def test_sglang_s_default_base_counts_beside_the_one_that_is_set(tmp_path: Path) -> None:
+    home = tmp_path / "h"
+    folder = build(home / ".cache/sglang/.cache/flashinfer/0.6.17/120f/cached_ops", "trtllm_comm")
+    roots = cache_roots({"HOME": str(home), "SGLANG_CACHE_DIR": str(tmp_path / "s")})
+    assert [m.folder for m in list_modules(roots)] == [folder]
+
+
+def test_sglang_s_base_may_begin_with_a_tilde(home: Path) -> None:
+    folder = build(home / "s/.cache/flashinfer/0.6.17/120f/cached_ops", "trtllm_comm")
+    roots = cache_roots({"HOME": str(home), "SGLANG_CACHE_DIR": "~/s"})
+    assert [m.folder for m in list_modules(roots)] == [folder]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("closed", ["120a", "120a/cached_ops"])
+def test_a_cache_that_is_closed_is_like_one_that_is_not_known(closed: str) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from gatepatch import jitcache;"
+        "os.setuid(65534);"
+        "print([m.folder.parts[-3] for m in jitcache.list_modules([Path(sys.argv[1])])])"
+    )
+    with tempfile.TemporaryDirectory() as name:  # tmp_path is closed itself
+        root = Path(name)
+        root.chmod(0o755)
+        for arch in ("120a", "120f"):
+            build(root / arch / "cached_ops", "trtllm_comm")
+        (root / closed).chmod(0o700)
+        done = subprocess.run([sys.executable, "-c", code, root], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("['120f']\n", "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -61,8 +61,10 @@ def cache_roots(
     home = Path(variables.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111, Path.home raises
     bases = [
         Path(variables.get("FLASHINFER_WORKSPACE_BASE") or home),
-        home,  # a server may run without the variable that this shell has
-        Path(variables.get("SGLANG_CACHE_DIR") or home / ".cache" / "sglang"),
+        Path(os.path.expanduser(variables.get("SGLANG_CACHE_DIR") or home)),  # noqa: PTH111, as SGLang does
+        # A server may run without the variables that this shell has.
+        home,
+        home / ".cache" / "sglang",
     ]
     found = [base / _IN_BASE for base in bases]
     for folder in extra:
@@ -115,13 +117,16 @@ def _modules(roots: Sequence[Path], wanted: frozenset[str] | None) -> Iterator[M
 
 
 def _operations(root: Path) -> Iterator[Path]:
-    if root.name == "cached_ops" and root.is_dir():
+    if root.name == "cached_ops":
         yield root
     for pattern in _OPS:
-        yield from (path for path in root.glob(pattern) if path.is_dir())
+        # One that is closed to this user is like one that is not known: Path.iterdir raises.
+        yield from (path for path in root.glob(pattern) if os.access(path, os.R_OK | os.X_OK))
 
 
 def _names(ops: Path) -> set[str]:
+    if not ops.is_dir():
+        return set()
     folders = {p.name for p in ops.iterdir() if p.is_dir() and not p.name.startswith(".")}
     locks = {p.stem for p in (ops / "tmp").glob("*.lock")}
     return (folders - {"tmp"}) | (locks - {_BATCH})
