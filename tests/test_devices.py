@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -207,20 +208,30 @@ def test_an_applied_set_where_nothing_can_be_asked(
 
 
 @pytest.mark.parametrize(
-    ("paths", "modules"),
+    ("path", "module"),
     [
-        (["toy/jit/comm.py"], ["toy.jit.comm"]),
-        (["toy/jit/__init__.py"], ["toy.jit"]),
-        (["toy/jit/__init__.py", "toy/jit/comm.py", "toy/x.py"], ["toy.jit", "toy.jit.comm"]),
-        (["toy/jit/comm.cuh", "toy/jit/comm.pyx", "other/jit/comm.py"], []),
+        ("toy/jit/comm.py", "toy.jit.comm"),
+        ("toy/jit/__init__.py", "toy.jit"),
+        ("toy/jit/comm.cuh", None),
+        ("toy/other.py", None),
+        ("toy/jit", None),
     ],
 )
 def test_modules_that_are_imported_already(
-    monkeypatch: pytest.MonkeyPatch, paths: list[str], modules: list[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, module: str | None
 ) -> None:
-    for name in ("toy", "toy.jit", "toy.jit.comm"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    assert devices.warn_imported(paths) == tuple(
-        f"this process has imported {module} already: restart it to run the new source"
-        for module in modules
-    )
+    for name, file in (("toy.jit", "toy/jit/__init__.py"), ("toy.jit.comm", "toy/jit/comm.py")):
+        value = ModuleType(name)
+        value.__file__ = str(tmp_path / file)
+        monkeypatch.setitem(sys.modules, name, value)
+    warning = f"this process has imported {module} already: restart it to run the new source"
+    assert devices.warn_imported({path: tmp_path / path}) == ((warning,) if module else ())
+    # The same module of another environment is not what was imported.
+    assert devices.warn_imported({path: tmp_path / "second" / path}) == ()
+
+
+def test_a_module_without_a_file_is_not_one_that_was_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "toy", ModuleType("toy"))
+    assert devices.warn_imported({"toy.py": tmp_path / "toy.py"}) == ()

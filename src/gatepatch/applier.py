@@ -107,7 +107,9 @@ def _apply(
         warnings=(
             *checked.warnings,
             *warnings,
-            *devices.warn_imported(f.name for f in plan.files if f.edits),
+            *devices.warn_imported(
+                {f.name: f.target.root.path / f.path for f in plan.files if f.edits}
+            ),
         ),
         assumed=options.assume,
         done=done,

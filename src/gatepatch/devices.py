@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gatepatch.arch import Arch
 from gatepatch.device_probe import Device, ProbeFailure, probe
@@ -73,20 +75,22 @@ def warn(archs: frozenset[Arch], assume: Sequence[Arch]) -> tuple[str, ...]:
     return (f"the set is for {_names(archs)}, and {what}",)
 
 
-def warn_imported(paths: Iterable[str]) -> tuple[str, ...]:
+def warn_imported(changed: Mapping[str, Path]) -> tuple[str, ...]:
     """Say so where this process has imported a module that was changed.
 
     Args:
-        paths: Such as ``flashinfer/jit/comm.py``; those of no Python module are passed over.
+        changed: Name in the distribution, such as ``flashinfer/jit/comm.py``, to the file. It may
+            lie in another environment than the one that was imported from.
     """
-    names = (
-        path.removesuffix(".py").removesuffix("/__init__") for path in paths if path.endswith(".py")
-    )
-    imported = {name.replace("/", ".") for name in names} & set(sys.modules)
-    return tuple(
-        f"this process has imported {module} already: restart it to run the new source"
-        for module in sorted(imported)
-    )
+    warnings = []
+    for path, file in sorted(changed.items()):
+        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        imported = getattr(sys.modules.get(module), "__file__", None)
+        if imported is not None and os.path.realpath(imported) == os.path.realpath(file):
+            warnings.append(
+                f"this process has imported {module} already: restart it to run the new source"
+            )
+    return tuple(warnings)
 
 
 def _demand(
