@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gatepatch.arch import Arch
-from gatepatch.boolean import and_, or_
+from gatepatch.boolean import Node, and_, or_
 from gatepatch.gates.python_scope import (
     Binding,
     FunctionNode,
@@ -24,6 +25,7 @@ from gatepatch.gates.python_values import (
     Opaque,
     Properties,
     Raises,
+    Truth,
     Value,
     choose,
     from_bool,
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 DEPTH = 16
 """How many calls are followed from one to the next."""
+
+WAYS = 64
+"""How many conditions of which nothing is known are followed in one call."""
 
 _BUILTINS: Mapping[str, Callable[..., Any]] = {
     f.__name__: f
@@ -96,7 +101,8 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
         elements = evaluator.elements(node.args[0], frame)
         if elements is not None:
             truths = map(truth, elements)
-            return from_bool(or_(*truths) if name == "any" else and_(*truths))
+            function = or_(*truths) if name == "any" else and_(*truths)
+            return from_bool(function, device=any(map(of_device, elements)))
     args = [evaluator.value(arg, frame) for arg in node.args]
     keywords = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
     first = args[0] if args else None
@@ -119,7 +125,11 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
             return lift(lambda v: _method(evaluator, v[0], method, v[1:]), [base, *args])
     callee = evaluator.value(node.func, frame)
     if isinstance(callee, Callee):
-        return _inlined(evaluator, name, callee, args, keywords)
+        inlined = partial(_inlined, evaluator, name, callee, args, keywords)
+        closed = not (args or keywords or callee.args or callee.keywords or callee.frame.values)
+        closed = closed and not callee.frame.locals
+        # A predicate is worked out once, by the name that it is called here.
+        return evaluator.remembered((callee.node, name), inlined) if closed else inlined()
     return lift(
         lambda values: evaluator.opaque(
             f"{text_of(values[0])}({_arguments_text(values[1:], len(args), tuple(keywords))})",
@@ -198,7 +208,7 @@ def _leads_outside(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
     dotted = dotted_name(node)
     if dotted is None:
         return not isinstance(node, ast.Name)
-    if dotted[0] in frame.values or dotted[0] in frame.locals:
+    if frame.is_local(dotted[0]):
         if isinstance(node, ast.Attribute):
             return True
         return dotted[0] not in frame.values and not _is_local_function(evaluator, dotted[0], frame)
@@ -237,6 +247,8 @@ def _inlined(
     why = f"{name}() tests the architecture in a way that is not followed"
     if values is None or not _is_followed(callee.node) or evaluator.depth >= DEPTH:
         return Opaque(opaque.text, why if hides else "")
+    limit = evaluator.limit
+    evaluator.limit = evaluator.branches + WAYS if limit is None else limit
     evaluator.depth += 1
     try:
         frame = callee.frame
@@ -247,6 +259,7 @@ def _inlined(
         return Opaque(opaque.text, f"{name}(): {error}" if hides else "")
     finally:
         evaluator.depth -= 1
+        evaluator.limit = limit
     plain = isinstance(found, Opaque) and not found.unknown
     return opaque if plain and not hides else found
 
@@ -258,6 +271,8 @@ def _body(callee: Callee) -> Sequence[ast.stmt]:
 
 
 def _is_known(value: Value) -> bool:
+    if isinstance(value, Truth):
+        return isinstance(value.function.low, Node) or isinstance(value.function.high, Node)
     return isinstance(value, Callee | Choice | Properties)
 
 
@@ -377,6 +392,9 @@ def _branch(
     taken = evaluator.truth_of(test, frame)
     if isinstance(taken, bool):
         return _run(evaluator, then if taken else other, frame)
+    evaluator.branches += 1
+    if evaluator.limit is not None and evaluator.branches > evaluator.limit:
+        raise _NotFollowedError("there are too many ways through it")
     return choose(taken, _run(evaluator, then, frame), _run(evaluator, other, frame))
 
 
@@ -394,7 +412,7 @@ def _with_import(frame: Frame, node: ast.Import | ast.ImportFrom) -> Frame:
     bind(frame.module, node, bindings)
     known = {**frame.module.bindings, **bindings}
     module = Module(frame.module.path, frame.module.tree, known, frame.module.stars)
-    return Frame(module, frame.values, frame.locals)
+    return Frame(module, frame.values, frame.locals, frame.hidden)
 
 
 def _assigned(frame: Frame, target: ast.expr, value: Value) -> Frame:

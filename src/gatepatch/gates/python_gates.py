@@ -199,10 +199,10 @@ def _keyword_change(
     def refused(message: str, hint: str | None = None) -> RefusedError:
         return RefusedError(Problem(message=message, where=prover.where(edit, start), hint=hint))
 
-    unit = _unit(node)
+    unit = unit_of(node)
     if unit is None:
         raise refused(f"is no list of architectures: {text}")
-    before = _membership(node, unit)
+    before = membership(node, unit)
     if goal.like is not None and before.table[goal.like] is False:
         raise refused(
             f"{text}: it leaves {goal.like} out, which the new ones are to be like",
@@ -216,7 +216,7 @@ def _keyword_change(
         shifted = [replace(e, offset=e.offset - start) for e in way]
         result = ast.parse(splice(prover.source.data[start:end], shifted).decode(), mode="eval")
         assert isinstance(result.body, ast.Tuple | ast.List | ast.Set | ast.Call)
-        after = _membership(result.body, unit)
+        after = membership(result.body, unit)
         wrong = differences(target, after)
         if not wrong:
             return prover.change(edit, node, within, way, before=before, after=after)
@@ -225,7 +225,7 @@ def _keyword_change(
     raise refused(f"cannot be proved: {text}: {reasons}")
 
 
-def _unit(node: Literal) -> Unit | None:
+def unit_of(node: Literal) -> Unit | None:
     """What the elements of a list stand for; None if they are no architectures."""
     values = [constant(element) for element in node.elts]
     for unit in UNITS:
@@ -239,7 +239,7 @@ def _unit(node: Literal) -> Unit | None:
     return None
 
 
-def _membership(node: Literal | ast.Call, unit: Unit) -> Verdict:
+def membership(node: Literal | ast.Call, unit: Unit) -> Verdict:
     """The verdict of a list of architectures: which of them are in it."""
     elements = node.args if isinstance(node, ast.Call) else node.elts
     values = [constant(element) for element in elements]

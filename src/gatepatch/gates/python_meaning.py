@@ -7,8 +7,9 @@ imported or run.
 from __future__ import annotations
 
 import ast
+import copy
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from gatepatch.gates.python_scope import (
     Imported,
     Other,
     Package,
+    binds,
     dotted_name,
     hides,
     is_plain,
@@ -108,7 +110,8 @@ class Meaning:
 
     def asks(self, node: ast.expr, frame: Frame) -> bool:
         """Whether the value of an expression takes asking the device, whatever it answers."""
-        evaluator = Evaluator(self.package, self.predicates, TABLE[0])
+        evaluator = self._evaluators[TABLE[0]]
+        evaluator.asked = False
         function = _bounded(evaluator, node, frame)
         return evaluator.asked or any(a.unknown for a in atoms(function))
 
@@ -160,7 +163,8 @@ class Meaning:
 
 
 def _bounded(evaluator: Evaluator, node: ast.expr, frame: Frame) -> Bool:
-    evaluator.steps = 0
+    evaluator.steps = evaluator.depth = 0
+    evaluator.limit = None
     try:
         return evaluator.truth_of(node, frame)
     except (TooManyStepsError, RecursionError):
@@ -190,11 +194,14 @@ class Evaluator:
         self.arch = arch
         self.depth = 0
         self.steps = 0
+        self.branches = 0
+        self.limit: int | None = None
         self.asked = False
+        self._active: set[ast.expr] = set()
         self._given = given or {}
         names = (name.removesuffix("()") for name in predicates)
         self._last_names = frozenset(name.rpartition(".")[2] for name in names)
-        self._known: dict[tuple[str, str], Value] = {}
+        self._known: dict[Hashable, tuple[Value, bool]] = {}
 
     def device(self, constant: Any) -> Value:
         """An answer of the device."""
@@ -248,7 +255,7 @@ class Evaluator:
                 inner = self.value(operand, frame)
                 if isinstance(inner, Const):
                     return Const(not inner.value, inner.device)
-                return from_bool(not_(truth(inner)))
+                return from_bool(not_(truth(inner)), device=of_device(inner))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return lift(
                     lambda v: self._negative(v[0], node, frame), [self.value(operand, frame)]
@@ -296,10 +303,15 @@ class Evaluator:
         return None
 
     def _name(self, name: str, frame: Frame) -> Value:
+        if name in frame.hidden:
+            return Opaque(name, hides(name))
         if name in frame.values:
             return frame.values[name]
         if name in frame.locals:
-            return self._bound(name, frame.locals[name], frame)
+            # What it is bound to stands outside the lambda that the name may stand in.
+            outer = Frame(frame.module, frame.values, frame.locals)
+            bound = partial(self._bound, name, frame.locals[name], outer)
+            return bound() if frame.values else self.remembered((frame.locals[name], name), bound)
         found = self.package.lookup(frame.module, name)
         if found is None:
             return Opaque(name, hides(name))
@@ -307,17 +319,24 @@ class Evaluator:
 
     def found(self, name: str, found: Found) -> Value:
         """The value of a module's name."""
-        key = (found.module.path, found.name)
+        bound = partial(self._bound, found.name, found.bindings, Frame(found.module))
         if self.package.module(found.module.path) is not found.module:
-            return self._bound(name, found.bindings, Frame(found.module))
-        if key not in self._known:
-            self._known[key] = self._bound(found.name, found.bindings, Frame(found.module))
-        value = self._known[key]
-        if any(of_device(leaf) for leaf in leaves(value)):
-            self.asked = True
+            return bound()
+        value = self.remembered((found.module, found.name), bound)
         # An alias that is not followed is called what it is called here.
         if isinstance(value, Opaque) and value.text == found.name:
             return Opaque(name, value.unknown)
+        return value
+
+    def remembered(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
+        """A value that is worked out once, and whether that asked the device."""
+        if key not in self._known:
+            before, self.asked = self.asked, False
+            value = work_out()
+            self._known[key] = (value, self.asked)
+            self.asked = self.asked or before
+        value, asked = self._known[key]
+        self.asked = self.asked or asked
         return value
 
     def _bound(self, name: str, bindings: tuple[Binding, ...], frame: Frame) -> Value:
@@ -337,6 +356,8 @@ class Evaluator:
             case Defined(node=node):
                 return Callee(node, Frame(frame.module))
             case Imported() as imported:
+                if self.package.is_module(imported):
+                    return Opaque(name)
                 found = self.package.follow(imported)
                 return self.found(name, found) if found else Opaque(name, hides(name))
             case Other():
@@ -348,21 +369,24 @@ class Evaluator:
         plain = literal or isinstance(value, ast.Lambda) or is_plain(value)
         if not (plain or self.package.smells(frame.module, value) or self._local(value, frame)):
             return Opaque(name)
+        if value in self._active:
+            return Opaque(name, hides(name))  # bound to something made of itself
         if self.depth >= DEPTH:
             return Opaque(name, f"{name} leads too far")
         self.depth += 1
+        self._active.add(value)
         try:
             found = self.value(value, frame)
         finally:
             self.depth -= 1
+            self._active.discard(value)
         if literal and isinstance(found, Opaque):
             return Opaque(name, found.unknown)
         return found
 
     def _local(self, value: ast.expr, frame: Frame) -> bool:
         return any(
-            isinstance(node, ast.Name) and (node.id in frame.values or node.id in frame.locals)
-            for node in ast.walk(value)
+            isinstance(node, ast.Name) and frame.is_local(node.id) for node in ast.walk(value)
         )
 
     def _collection(self, node: ast.expr, parts: Sequence[ast.expr], frame: Frame) -> Value:
@@ -446,7 +470,7 @@ class Evaluator:
         ]
         if len(pairs) == 1:
             return pairs[0]
-        return from_bool(and_(*map(truth, pairs)))
+        return from_bool(and_(*map(truth, pairs)), device=any(map(of_device, pairs)))
 
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
         left, right = sides
@@ -458,11 +482,12 @@ class Evaluator:
             if made is not None:
                 return made
         # `x is None` of what cannot be None is not an unknown test of the architecture.
-        return self.opaque(f"{text_of(left)} {word} {text_of(right)}", parts=(left, right))
+        text = f"{text_of(left)} {word} {text_of(right)}"
+        return from_bool(truth(self.opaque(text, parts=(left, right))))
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
         dotted = dotted_name(node)
-        if dotted is not None and dotted[0] not in frame.values and dotted[0] not in frame.locals:
+        if dotted is not None and not frame.is_local(dotted[0]):
             found = self.module_attribute(dotted, frame)
             if found is not None:
                 return found
@@ -579,17 +604,17 @@ class Evaluator:
     def whole(self, node: ast.expr, frame: Frame) -> Value:
         """An expression that is not worked out, with what is known put in."""
         text = ast.unparse(self._put_in(node, frame))
-        for name in ast.walk(node):
-            if isinstance(name, ast.Name) and (name.id in frame.values or name.id in frame.locals):
-                value = self._name(name.id, frame)
-                if of_device(value):
-                    return Opaque(text, _not_followed(text))
+        own = {name for part in ast.walk(node) for name in binds(part)}
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        for name in sorted(names - own):
+            if frame.is_local(name) and of_device(self._name(name, frame)):
+                return Opaque(text, _not_followed(text))
         smells = self.package.smells(frame.module, node)
         return Opaque(text, _not_followed(text) if smells else "")
 
     def _put_in(self, node: ast.expr, frame: Frame) -> ast.expr:
         texts = {name: text_of(value) for name, value in frame.values.items()}
-        return _Renamed(texts).visit(ast.parse(ast.unparse(node), mode="eval").body)  # type: ignore[no-any-return]
+        return _Renamed(texts).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
 
     def opaque(self, text: str, *, parts: Sequence[Value], name: str = "") -> Value:
         """A value that is not known, and why it may hide a test of the architecture."""

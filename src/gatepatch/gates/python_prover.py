@@ -10,7 +10,13 @@ from gatepatch.arch import Arch
 from gatepatch.edits import ByteEdit, line_of, splice
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.python_meaning import Meaning
-from gatepatch.gates.python_scope import FunctionNode, Module, Other, Package, local_bindings
+from gatepatch.gates.python_scope import (
+    Binding,
+    FunctionNode,
+    Module,
+    Package,
+    local_bindings,
+)
 from gatepatch.gates.python_source import Expression, Source, same_but
 from gatepatch.gates.python_values import Frame
 from gatepatch.gates.result import Change, Context
@@ -31,14 +37,20 @@ class State:
         self.package = Package(read)
         self.module: Module = self.package.put(path, tree)
         self.meaning = Meaning(self.package, predicates)
+        self._locals: dict[FunctionNode, dict[str, tuple[Binding, ...]]] = {}
+
+    def _local(self, function: FunctionNode) -> Mapping[str, tuple[Binding, ...]]:
+        if function not in self._locals:
+            found = local_bindings(self.module, function)
+            self._locals[function] = {name: tuple(bound) for name, bound in found.items()}
+        return self._locals[function]
 
     def frame(self, functions: Sequence[FunctionNode], bound: Iterable[str] = ()) -> Frame:
         """Where an expression in some functions, lambdas and comprehensions stands."""
-        bindings = {}
+        bindings: dict[str, tuple[Binding, ...]] = {}
         for function in functions:
-            bindings.update({n: tuple(b) for n, b in local_bindings(self.module, function).items()})
-        bindings.update({name: (Other(),) for name in bound})
-        return Frame(self.module, {}, bindings)
+            bindings.update(self._local(function))
+        return Frame(self.module, {}, bindings, frozenset(bound))
 
 
 def _functions(tree: ast.AST) -> dict[str, list[FunctionNode]]:

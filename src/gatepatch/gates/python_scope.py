@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 SMELL = re.compile(
     r"(?i)(?<![a-z])sm_?\d{2,3}|sm_version|device_sm|capab|blackwell|hopper|ampere|ada_|turing|volta"
-    r"|compute_?cap|(?<![a-z])(cuda_|gpu_|sm_|compute_)?arch(?![a-z])|gfx\d|device_prop"
+    r"|compute_?cap|(?<![a-z])(cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![a-z])|(^|\.)_*archs?(_list)?$|gfx\d|device_prop"
 )
 """Identifiers that may stand for a test of the architecture."""
 
@@ -18,7 +18,10 @@ _EXACT = re.compile(r"(cc_?)?(major|minor)|sm|cc")
 """Names that stand for a part of the compute capability, unless they are a version's."""
 
 DEPTH = 8
-"""How many definitions are followed from one to the next."""
+"""How many imports of one name are followed from one to the next."""
+
+REACH = 5
+"""How many definitions away a test of the architecture is looked for."""
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 
@@ -61,7 +64,7 @@ class Other:
 Binding: TypeAlias = "Assigned | Element | Defined | Imported | Other"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Module:
     """One module of the distribution.
 
@@ -112,7 +115,7 @@ class Package:
         self._modules: dict[str, Module | None] = {}
         # By the node itself, not by its id: a node that is gone would lend its id to another.
         self._smells: dict[ast.AST, bool] = {}
-        self._names: dict[ast.AST, frozenset[str]] = {}
+        self._names: dict[ast.AST, tuple[frozenset[str], bool]] = {}
 
     def module(self, path: str) -> Module | None:
         """A module by its path; None if there is none, or it does not parse."""
@@ -145,11 +148,14 @@ class Package:
                         return found
             return None
         match bindings:
-            case [Imported(module=origin, name=str(original)) as imported]:
-                if self.by_name(f"{origin}.{original}") is not None:
-                    return Found(module, tuple(bindings), name)
+            case [Imported(name=str()) as imported] if not self.is_module(imported):
                 return self.follow(imported, depth)
         return Found(module, tuple(bindings), name)
+
+    def is_module(self, imported: Imported) -> bool:
+        """Whether an imported name is a module of the distribution."""
+        name = f"{imported.module}.{imported.name}" if imported.name else imported.module
+        return self.by_name(name) is not None
 
     def follow(self, imported: Imported, depth: int = DEPTH) -> Found | None:
         """What an imported name stands for; None if it leads outside."""
@@ -192,15 +198,17 @@ class Package:
             return self._smells[node]
         seen: set[ast.AST] = {node}
         level = [(module, node)]
-        for _ in range(DEPTH):
+        for _ in range(REACH):
             following: list[tuple[Module, ast.AST]] = []
             for place, part in level:
-                if self._smells.get(part) or any(map(SMELL.search, self._identifiers(part))):
+                known = self._smells.get(part)
+                names, smell = self._identifiers(part)
+                if known or smell:
                     self._smells[node] = True
                     return True
-                if part in self._smells:
+                if known is False:
                     continue
-                for name in self._identifiers(part):
+                for name in names:
                     for inner_place, inner in self._defined(place, name):
                         if inner not in seen:
                             seen.add(inner)
@@ -216,14 +224,21 @@ class Package:
         return any(self.smells(module, part) for part in _parts(binding))
 
     def _defined(self, module: Module, name: str) -> Iterator[tuple[Module, ast.AST]]:
-        found = self.lookup(module, name)
-        for binding in found.bindings if found else ():
-            for part in _parts(binding):
-                yield found.module, part  # type: ignore[union-attr]
+        """What a name, or one of another module such as ``utils.is_cuda``, is bound to."""
+        dotted = name.split(".")
+        found = self.member(module, dotted) if len(dotted) > 1 else self.lookup(module, name)
+        if found is not None:
+            for binding in found.bindings:
+                for part in _parts(binding):
+                    yield found.module, part
 
-    def _identifiers(self, node: ast.AST) -> frozenset[str]:
+    def _identifiers(self, node: ast.AST) -> tuple[frozenset[str], bool]:
+        """The names in some code, and whether an identifier in it smells of a test."""
         if node not in self._names:
-            self._names[node] = frozenset(identifiers(node))
+            every = frozenset(identifiers(node))
+            smell = any(SMELL.search(name) for name in every)
+            names = frozenset(name.lstrip(".") for name in every if not name.startswith("."))
+            self._names[node] = (names, smell)
         return self._names[node]
 
 
@@ -247,6 +262,17 @@ def hides(name: str, *, of: str = "") -> str:
     if SMELL.search(name) or (_EXACT.fullmatch(name) and not versioned):
         return f"{of or name} may test the architecture, and its meaning is not known"
     return ""
+
+
+def binds(node: ast.AST) -> set[str]:
+    """The names that a lambda or a comprehension binds."""
+    match node:
+        case ast.Lambda(args=args):
+            return {n.arg for n in ast.walk(args) if isinstance(n, ast.arg)}
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            targets = [n for g in node.generators for n in ast.walk(g.target)]
+            return {n.id for n in targets if isinstance(n, ast.Name)}
+    return set()
 
 
 def dotted_name(node: ast.expr) -> list[str] | None:
@@ -278,14 +304,15 @@ def is_plain(node: ast.expr) -> bool:
 
 
 def identifiers(node: ast.AST) -> Iterator[str]:
-    """The identifiers in some code, annotations left out."""
+    """The identifiers in some code, annotations left out; ``.name`` for a member of an object."""
     match node:
         case ast.Name(id=name):
             yield name
         case ast.Attribute(attr=name):
-            yield name
+            dotted = dotted_name(node)
+            yield ".".join(dotted) if dotted is not None else f".{name}"
         case ast.keyword(arg=str(name)):
-            yield name
+            yield f".{name}"
         case ast.arg():
             return
     for field_name, value in ast.iter_fields(node):

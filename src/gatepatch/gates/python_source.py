@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gatepatch.errors import Problem, RefusedError
-from gatepatch.gates.python_scope import FunctionNode
+from gatepatch.gates.python_scope import FunctionNode, binds
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -26,6 +26,7 @@ class Expression:
         rejects: Whether what it guards rejects when it holds, as in ``if …: raise``.
         bound: Names that lambdas and comprehensions around it bind.
         tight: Whether it is an operand of an operator that binds closer than ``or``.
+        tested: Whether it is what an ``if``, ``while`` or ``assert`` tests.
     """
 
     node: ast.expr
@@ -34,6 +35,7 @@ class Expression:
     rejects: bool
     bound: frozenset[str]
     tight: bool
+    tested: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,18 @@ class Source:
         """Every value of a keyword argument of this name, and the function that it stands in."""
         return [
             (keyword.value, place)
-            for call, place in _calls(self.tops)
+            for call, place in self.calls()
             if is_within(place, within)
             for keyword in call.keywords
             if keyword.arg == name
         ]
+
+    def calls(self) -> Iterator[tuple[ast.Call, str]]:
+        """Every call, and the function that it stands in."""
+        for top in self.tops:
+            for operand, _ in _with_parents(top.node, None):
+                if isinstance(operand, ast.Call):
+                    yield operand, top.within
 
 
 def is_within(place: str, within: str | None) -> bool:
@@ -221,16 +230,24 @@ def _tops(body: Sequence[ast.stmt], place: _Place) -> Iterator[Expression]:
                     statement.body, _Place(place.functions, _join(place, statement.name))
                 )
             case ast.If(test=test):
-                yield from _expressions(test, place, rejects=_rejects(statement.body))
+                rejects = _rejects(statement.body)
+                yield from _expressions(test, place, rejects=rejects, tested=True)
                 yield from _tops(statement.body, place)
                 yield from _tops(statement.orelse, place)
+            case ast.While(test=test) | ast.Assert(test=test):
+                yield from _expressions(test, place, tested=True)
+                yield from _in_parts(statement, place, besides=test)
             case _:
                 yield from _in_parts(statement, place)
 
 
-def _in_parts(node: ast.AST, place: _Place) -> Iterator[Expression]:
+def _in_parts(
+    node: ast.AST, place: _Place, besides: ast.expr | None = None
+) -> Iterator[Expression]:
     for child in ast.iter_child_nodes(node):
         match child:
+            case ast.expr() if child is besides:
+                continue
             case ast.stmt():
                 yield from _tops([child], place)
             case ast.expr():
@@ -240,10 +257,17 @@ def _in_parts(node: ast.AST, place: _Place) -> Iterator[Expression]:
 
 
 def _expressions(
-    node: ast.expr, place: _Place, *, rejects: bool = False, tight: bool = False
+    node: ast.expr,
+    place: _Place,
+    *,
+    rejects: bool = False,
+    tight: bool = False,
+    tested: bool = False,
 ) -> Iterator[Expression]:
     """A maximal Boolean expression, and those inside its operands' own parts."""
-    yield Expression(node, place.functions, place.within, rejects, place.bound, tight)
+    if not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+        functions, within, bound = place.functions, place.within, place.bound
+        yield Expression(node, functions, within, rejects, bound, tight, tested)
     for operand, _ in _with_parents(node, None):
         if isinstance(operand, ast.BoolOp):
             continue
@@ -251,24 +275,16 @@ def _expressions(
             continue
         if isinstance(operand, ast.JoinedStr):
             continue  # before Python 3.12 the places inside are wrong
-        inner = replace(place, bound=place.bound | _binds(operand))
+        inner = replace(place, bound=place.bound | binds(operand))
         for field, value in ast.iter_fields(operand):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
                     for part in _outermost(child):
                         loose = _is_loose(operand, field)
-                        yield from _expressions(part, inner, tight=not loose)
-
-
-def _binds(node: ast.expr) -> set[str]:
-    """The names that a lambda or a comprehension binds."""
-    match node:
-        case ast.Lambda(args=args):
-            return {n.arg for n in ast.walk(args) if isinstance(n, ast.arg)}
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            targets = [n for g in node.generators for n in ast.walk(g.target)]
-            return {n.id for n in targets if isinstance(n, ast.Name)}
-    return set()
+                        is_test = (isinstance(operand, ast.IfExp) and field == "test") or (
+                            isinstance(child, ast.comprehension) and part in child.ifs
+                        )
+                        yield from _expressions(part, inner, tight=not loose, tested=is_test)
 
 
 def _is_loose(node: ast.expr, field: str) -> bool:
@@ -307,13 +323,6 @@ def _rejects(body: Sequence[ast.stmt]) -> bool:
         case [ast.Return(value=None)] | [ast.Return(value=ast.Constant(value=False | None))]:
             return True
     return False
-
-
-def _calls(tops: Sequence[Expression]) -> Iterator[tuple[ast.Call, str]]:
-    for top in tops:
-        for operand, _ in _with_parents(top.node, None):
-            if isinstance(operand, ast.Call):
-                yield operand, top.within
 
 
 def _join(place: _Place, name: str) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from gatepatch.boolean import Atom, Bool, Node, atom, if_then_else, to_text
+from gatepatch.boolean import Atom, Bool, Node, atom, atoms, if_then_else, to_text
 from gatepatch.gates.python_scope import Binding, FunctionNode, Module
 
 LEAVES = 64
@@ -43,6 +43,19 @@ class Opaque:
 
     text: str
     unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A value that is True where a function holds, and False elsewhere.
+
+    Args:
+        function: The function of atoms, no constant.
+        device: Whether it was worked out from the device's architecture.
+    """
+
+    function: Node
+    device: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +92,7 @@ class Raises:
     """An exception instead of a value: it leaves an architecture out as False does."""
 
 
-Leaf: TypeAlias = "Const | Opaque | Callee | Properties | Raises"
+Leaf: TypeAlias = "Const | Truth | Opaque | Callee | Properties | Raises"
 Value: TypeAlias = "Leaf | Choice"
 
 
@@ -91,15 +104,25 @@ class Frame:
         module: Its module.
         values: Local names that are known: arguments and assignments already carried out.
         locals: Local names that are bound somewhere in the enclosing functions.
+        hidden: Names that lambdas and comprehensions around it bind.
     """
 
     module: Module
     values: Mapping[str, Value] = field(default_factory=dict)
     locals: Mapping[str, tuple[Binding, ...]] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
 
     def bound(self, name: str, value: Value) -> Frame:
         """The frame after an assignment."""
-        return Frame(self.module, {**self.values, name: value}, self.locals)
+        return Frame(self.module, {**self.values, name: value}, self.locals, self.hidden - {name})
+
+    def hides(self, names: Iterable[str]) -> Frame:
+        """The frame inside a lambda or a comprehension that binds these names."""
+        return Frame(self.module, self.values, self.locals, self.hidden.union(names))
+
+    def is_local(self, name: str) -> bool:
+        """Whether a name is not the module's."""
+        return name in self.hidden or name in self.values or name in self.locals
 
 
 def truth(value: Value) -> Bool:
@@ -107,6 +130,8 @@ def truth(value: Value) -> Bool:
     match value:
         case Const(value=constant):
             return bool(constant)
+        case Truth(function=function):
+            return function
         case Opaque(text=text, unknown=unknown):
             return atom(text, unknown=unknown)
         case Choice(atom=tested, low=low, high=high):
@@ -117,11 +142,14 @@ def truth(value: Value) -> Bool:
             return False
 
 
-def from_bool(function: Bool) -> Value:
+def from_bool(function: Bool, *, device: bool = False) -> Value:
     """The value that is True where a function holds, and False elsewhere."""
-    if isinstance(function, bool):
-        return Const(function)
-    return Choice(function.atom, from_bool(function.low), from_bool(function.high))
+    return Const(function, device) if isinstance(function, bool) else Truth(function, device)
+
+
+def is_boolean(value: Value) -> bool:
+    """Whether a value is True or False, whichever it is."""
+    return isinstance(value, Truth) or (isinstance(value, Const) and isinstance(value.value, bool))
 
 
 def choose(test: Bool, then: Value, other: Value) -> Value:
@@ -131,6 +159,9 @@ def choose(test: Bool, then: Value, other: Value) -> Value:
     """
     if isinstance(test, bool):
         return then if test else other
+    if is_boolean(then) and is_boolean(other):
+        device = of_device(then) or of_device(other)
+        return from_bool(if_then_else(test, truth(then), truth(other)), device=device)
     top = min(part.atom for part in (test, then, other) if isinstance(part, Choice | Node))
     low, high = (
         choose(
@@ -144,13 +175,21 @@ def choose(test: Bool, then: Value, other: Value) -> Value:
 def lift(action: Callable[[Sequence[Any]], Value], values: Sequence[Value]) -> Value:
     """Carry out an action on each case of its operands."""
     tested = [value.atom for value in values if isinstance(value, Choice)]
+    tested += [value.function.atom for value in values if isinstance(value, Truth)]
     if not tested:
         return Raises() if any(isinstance(v, Raises) for v in values) else action(values)
     top = min(tested)
     low, high = (
-        lift(action, [_value_at(value, top, side) for value in values]) for side in (False, True)
+        lift(action, [_case(_value_at(value, top, side), top, side) for value in values])
+        for side in (False, True)
     )
     return _node(top, low, high)
+
+
+def _case(value: Value, top: Atom, side: bool) -> Value:
+    if not isinstance(value, Truth):
+        return value
+    return from_bool(_function_at(value.function, top, side), device=value.device)
 
 
 def _node(top: Atom, low: Value, high: Value) -> Value:
@@ -158,6 +197,9 @@ def _node(top: Atom, low: Value, high: Value) -> Value:
         return high
     if isinstance(high, Raises) or _same(low, high):
         return low
+    if is_boolean(low) and is_boolean(high):
+        function = if_then_else(Node(top, False, True), truth(high), truth(low))
+        return from_bool(function, device=of_device(low) or of_device(high))
     return Choice(top, low, high)
 
 
@@ -197,6 +239,8 @@ def reason(value: Value) -> str:
     match value:
         case Opaque(unknown=unknown):
             return unknown
+        case Truth(function=function):
+            return next((a.unknown for a in sorted(atoms(function)) if a.unknown), "")
         case Choice(atom=tested, low=low, high=high):
             return tested.unknown or reason(low) or reason(high)
     return ""
@@ -205,7 +249,7 @@ def reason(value: Value) -> str:
 def of_device(value: Value) -> bool:
     """Whether a value was worked out from the device's architecture, or may have been."""
     match value:
-        case Const(device=device):
+        case Const(device=device) | Truth(device=True as device):
             return device
         case Choice(low=low, high=high):
             return of_device(low) or of_device(high)
@@ -227,9 +271,9 @@ def text_of(value: Value) -> str:
             return "device_properties"
         case Raises():
             return "an exception"
+        case Truth(function=Node(atom=tested, low=False, high=True)):
+            return tested.text
+        case Truth(function=function):
+            return f"({to_text(function)})"
         case Choice(atom=tested, low=low, high=high):
-            if all(
-                isinstance(leaf, Const) and isinstance(leaf.value, bool) for leaf in leaves(value)
-            ):
-                return f"({to_text(truth(value))})"
             return f"({text_of(high)} if {tested.text} else {text_of(low)})"
