@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, TextIO
@@ -188,8 +187,3 @@ def _counted(number: int, noun: str) -> str:
 
 def _folded(text: str) -> str:
     return " ".join(text.split())
-
-
-def printer_to(stream: TextIO | None = None) -> Printer:
-    """A printer; to stdout by default."""
-    return Printer(stream or sys.stdout)
