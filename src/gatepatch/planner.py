@@ -12,7 +12,7 @@ from packaging.version import Version
 from gatepatch.classify import Classified, classify
 from gatepatch.edits import ByteEdit, sha256, splice
 from gatepatch.errors import Problem, RefusedError, TargetError
-from gatepatch.gates.result import Context, FileEdits
+from gatepatch.gates.result import Context, Engine, FileEdits
 from gatepatch.pins import Pins
 from gatepatch.results import Place
 from gatepatch.spec import Edit, FileSpec, PatchSet, TargetSpec
@@ -186,15 +186,24 @@ def run_engine(source: bytes, edits: Sequence[Edit], context: Context) -> FileEd
     Raises:
         RefusedError: Something does not match, or cannot be proved.
     """
+    return _engine(context.path)(source, edits, context)
+
+
+def _engine(path: str) -> Engine:
+    """The engine for a file's language; the parsers are loaded for what has no pin, and only then."""
     from gatepatch.loader import CUDA_SUFFIXES, PYTHON_SUFFIXES
 
-    if context.path.endswith(PYTHON_SUFFIXES):
-        from gatepatch.gates.python import plan
-    elif context.path.endswith(CUDA_SUFFIXES):
-        from gatepatch.gates.cuda import plan
-    else:
-        from gatepatch.gates.text import plan
-    return plan(source, edits, context)
+    if path.endswith(PYTHON_SUFFIXES):
+        from gatepatch.gates import python
+
+        return python.plan
+    if path.endswith(CUDA_SUFFIXES):
+        from gatepatch.gates import cuda
+
+        return cuda.plan
+    from gatepatch.gates import text
+
+    return text.plan
 
 
 class _Planner:
