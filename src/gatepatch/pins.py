@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +163,14 @@ def _file(value: dict[str, Any]) -> PinnedFile:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """The pins of one set, read when they are asked for.
+    """The pins of one set, each read once, when it is asked for.
 
     Args:
         folder: The set's folder of pins; it need not be there.
     """
 
     folder: Path | None
+    _read: dict[Path, Pin] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def find(self, distribution: str, version: str, path: str, before: str) -> PinnedFile | None:
         """The pinned file with these bytes before; the pin of the version is looked at first."""
@@ -192,7 +193,9 @@ class Pins:
 
     def _files(self, distribution: str, version: str, path: str) -> Iterator[PinnedFile]:
         for pin in self._paths(distribution, version):
-            yield from (file for file in load(pin).files if file.path == path)
+            if pin not in self._read:
+                self._read[pin] = load(pin)
+            yield from (file for file in self._read[pin].files if file.path == path)
 
     def _paths(self, distribution: str, version: str) -> Iterator[Path]:
         if self.folder is None or not self.folder.is_dir():
