@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,12 +16,11 @@ from gatepatch.errors import Problem, RefusedError
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.merge import new_merges
 from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
-from gatepatch.reconcile import Reconciled, Wanted, reconcile
+from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
 from gatepatch.results import FileResult, Outcome, Result, SetResult
-from gatepatch.spec import TargetSpec
 from gatepatch.state import AppliedSet, Merge, SetFile
 from gatepatch.target import Root
-from gatepatch.transaction import Committed, Transaction, commit
+from gatepatch.transaction import Committed, commit
 from gatepatch.workspace import Workspace, settled
 
 
@@ -62,19 +61,21 @@ def apply(workspace: Workspace, name: str, options: Options) -> Result:
     """Apply a set; see ``gatepatch.apply``."""
 
     @functools.cache
-    def check() -> devices.Checked:
-        archs = catalog.load(name, options.patches).archs
+    def check(archs: frozenset[Arch]) -> devices.Checked:
         return devices.check(name, archs, options.assume, all_devices=options.all_devices)
 
     return settled(workspace, lambda fresh: _apply(fresh, name, options, check), options.timeout)
 
 
 def _apply(
-    workspace: Workspace, name: str, options: Options, check: Callable[[], devices.Checked]
+    workspace: Workspace,
+    name: str,
+    options: Options,
+    check: Callable[[frozenset[Arch]], devices.Checked],
 ) -> Result:
     digest = sha256(catalog.find(name, options.patches).read_bytes())
     found = _carried(workspace, name, digest)
-    if found and not _binaries(workspace, _jit_of(value for _, value in found)):
+    if found and not _binaries(workspace, jitcache.union(value.jit for _, value in found)):
         archs = found[0][1].goal.archs
         return _result(
             "already-applied",
@@ -89,20 +90,22 @@ def _apply(
     if not changed or not (writing or _renames(changed)):
         outcome: Outcome = "native" if _native(plan) else "already-applied"
         if changed:  # only the state is written: it had been lost
-            commit(_transaction(changed, ()), timeout=options.timeout)
+            commit(transaction(_reconciled(changed), ()), timeout=options.timeout)
         if not _native(plan):
             warnings += devices.warn(plan.patch_set.archs, options.assume)
         return _result(
             outcome,
-            _set_result(workspace, plan, steps, outcome),
+            _set_result(plan, steps, outcome),
             warnings=warnings,
             assumed=options.assume,
         )
-    checked = check()
-    done = commit(_transaction(changed, _modules(plan, options)), timeout=options.timeout)
+    checked = check(plan.patch_set.archs)
+    done = commit(
+        transaction(_reconciled(changed), _modules(plan, options)), timeout=options.timeout
+    )
     return _result(
         "applied",
-        _set_result(workspace, plan, steps, "applied"),
+        _set_result(plan, steps, "applied"),
         devices=checked.devices,
         warnings=(
             *checked.warnings,
@@ -128,7 +131,7 @@ def plan(workspace: Workspace, name: str, options: Options) -> Result:
     return replace(
         _result(
             outcome,
-            _set_result(workspace, made, steps, outcome, diff=True),
+            _set_result(made, steps, outcome, diff=True),
             warnings=warnings,
             assumed=options.assume,
         ),
@@ -298,15 +301,7 @@ def _applied_set(
 
 def _jit(targets: Sequence[PlannedTarget]) -> dict[str, tuple[str, ...]]:
     """The modules that derive from what is edited."""
-    return _jit_of(t.spec for t in targets if t.spec is not None and not t.native)
-
-
-def _jit_of(owners: Iterable[TargetSpec | AppliedSet]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for owner in owners:
-        for kind, names in owner.jit.items():
-            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
-    return found
+    return jitcache.union(t.spec.jit for t in targets if t.spec is not None and not t.native)
 
 
 def _modules(made: SetPlan, options: Options) -> tuple[jitcache.Module, ...]:
@@ -351,15 +346,8 @@ def _aot_problem(binary: AotBinary, name: str) -> Problem:
     )
 
 
-def _transaction(steps: Sequence[_Step], modules: tuple[jitcache.Module, ...]) -> Transaction:
-    newest = max((module.newest_output for module in modules), default=0)
-    changes = []
-    for step in steps:
-        change = step.reconciled.change
-        if change is not None:
-            writes = tuple(replace(write, newer_than=newest) for write in change.writes)
-            changes.append(replace(change, writes=writes))
-    return Transaction(changes=tuple(changes), jit=modules)
+def _reconciled(steps: Sequence[_Step]) -> list[Reconciled]:
+    return [step.reconciled for step in steps]
 
 
 def _renames(steps: Sequence[_Step]) -> bool:
@@ -367,7 +355,6 @@ def _renames(steps: Sequence[_Step]) -> bool:
 
 
 def _set_result(
-    workspace: Workspace,
     made: SetPlan,
     steps: Sequence[_Step],
     outcome: Outcome,

@@ -13,7 +13,7 @@ import glob
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,15 @@ def find_modules(names: Mapping[str, Sequence[str]], roots: Sequence[Path]) -> t
     """
     wanted = frozenset(names.get("flashinfer", ()))
     return tuple(_modules(roots, wanted)) if wanted else ()
+
+
+def union(names: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, tuple[str, ...]]:
+    """Several mappings of cache kind to module names as one, each name once."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in names:
+        for kind, own in each.items():
+            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *own)))
+    return found
 
 
 def known_modules(

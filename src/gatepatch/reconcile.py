@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gatepatch.classify import Classified, FileKind
 from gatepatch.edits import sha256, splice
 from gatepatch.errors import Problem, RefusedError
+from gatepatch.jitcache import Module
 from gatepatch.merge import merged
 from gatepatch.state import AppliedSet, FileRecord, Merge, State
 from gatepatch.target import Root
-from gatepatch.transaction import Rename, RootChange, Write
+from gatepatch.transaction import Rename, RootChange, Transaction, Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +141,27 @@ def reconcile(
         before=before,
         kinds=kinds,
         warnings=tuple(warnings),
+    )
+
+
+def transaction(found: Iterable[Reconciled], modules: Sequence[Module]) -> Transaction:
+    """The changes of all roots together, each file newer than what was built from it.
+
+    Args:
+        found: Of every root, those that are as wanted included.
+        modules: The JIT modules that derive from the files.
+    """
+    newest = max((module.newest_output for module in modules), default=0)
+    return Transaction(
+        changes=tuple(
+            replace(
+                each.change,
+                writes=tuple(replace(write, newer_than=newest) for write in each.change.writes),
+            )
+            for each in found
+            if each.change is not None
+        ),
+        jit=tuple(modules),
     )
 
 

@@ -13,11 +13,11 @@ from gatepatch.edits import sha256
 from gatepatch.errors import GatepatchError, Problem, UnknownSetError, did_you_mean
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.planner import Inspected, inspect_set
-from gatepatch.reconcile import Reconciled, Wanted, reconcile
+from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
 from gatepatch.results import FileResult, Outcome, Result, SetResult, together
 from gatepatch.state import AppliedSet, FileRecord, SetFile, State
 from gatepatch.target import Root
-from gatepatch.transaction import Committed, Transaction, commit
+from gatepatch.transaction import Committed, commit
 from gatepatch.verdict import Goal
 from gatepatch.workspace import Workspace, settled
 
@@ -137,29 +137,17 @@ def _from_wheels(wheels: Sequence[Path], name: str) -> bytes | None:
 def _commit(
     found: Sequence[tuple[Root, State, Reconciled]], name: str | None, options: Options
 ) -> Committed | None:
-    changes = [reconciled.change for _, _, reconciled in found if reconciled.change is not None]
-    if not changes:
+    if all(reconciled.change is None for _, _, reconciled in found):
         return None
-    names: dict[str, tuple[str, ...]] = {}
-    for _, state, _ in found:
-        for value in state.sets.values():
-            if name in (None, value.name):
-                for kind, own in value.jit.items():
-                    names[kind] = tuple(dict.fromkeys((*names.get(kind, ()), *own)))
+    names = jitcache.union(
+        value.jit
+        for _, state, _ in found
+        for value in state.sets.values()
+        if name in (None, value.name)
+    )
     modules = jitcache.known_modules(names, options.jit_roots) if names else ()
-    newest = max((module.newest_output for module in modules), default=0)
     return commit(
-        Transaction(
-            changes=tuple(
-                replace(
-                    change,
-                    writes=tuple(replace(write, newer_than=newest) for write in change.writes),
-                )
-                for change in changes
-            ),
-            jit=modules,
-        ),
-        timeout=options.timeout,
+        transaction((reconciled for _, _, reconciled in found), modules), timeout=options.timeout
     )
 
 
