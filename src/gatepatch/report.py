@@ -6,12 +6,17 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from gatepatch.arch import Arch
 from gatepatch.errors import GatepatchError, PendingError, SignalError
-from gatepatch.results import SCHEMA, FileResult, Outcome, Place, Result, SetResult
-from gatepatch.spec import PatchSet, TargetSpec
+
+if TYPE_CHECKING:  # every command prints, and few of them need these
+    from gatepatch.results import FileResult, Outcome, Place, Result, SetResult
+    from gatepatch.spec import PatchSet, TargetSpec
+
+SCHEMA = 1
+"""Version of the JSON documents; it grows when a field changes its meaning or goes."""
 
 _COLOURS: Mapping[str, str] = {
     "applied": "32",
@@ -51,19 +56,21 @@ def _plain(value: object) -> Any:
     return str(value)
 
 
+def document(command: str, **parts: object) -> str:
+    """The JSON document of a command."""
+    return to_json({"schema": SCHEMA, "command": command, **parts})
+
+
+def result_json(result: Result) -> str:
+    """The JSON document of a result."""
+    return to_json({"schema": SCHEMA, **_plain(result)})
+
+
 def error_json(error: GatepatchError, command: str) -> str:
     """The JSON document of an error."""
     interrupted = isinstance(error, PendingError | SignalError)
     outcome: Outcome = "interrupted" if interrupted else "refused"
-    return to_json(
-        {
-            "schema": SCHEMA,
-            "command": command,
-            "outcome": outcome,
-            "error": error.code,
-            "problems": error.problems,
-        }
-    )
+    return document(command, outcome=outcome, error=error.code, problems=error.problems)
 
 
 class Printer:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gatepatch.device_probe import Device
 from gatepatch.gates.result import Change
 from gatepatch.spec import Advisory
-
-SCHEMA = 1
-"""Version of the JSON documents; it grows when a field changes its meaning or goes."""
 
 Outcome: TypeAlias = Literal[
     "applied",
@@ -145,7 +142,6 @@ class Result:
     jit_removed: tuple[str, ...] = ()
     pending: str | None = None
     signal: int | None = None
-    schema: int = field(default=SCHEMA, init=False)
 
 
 ORDER: tuple[Outcome, ...] = (

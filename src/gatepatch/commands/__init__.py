@@ -1,0 +1,19 @@
+"""The commands, a module each: its arguments, its one library call, its exit code.
+
+A module has ``arguments(parser)`` and ``run(options, out, err)``. It is imported only when its
+command is asked for, so that ``gatepatch --version`` costs what it should.
+"""
+
+SUMMARIES = {
+    "list": "list the patch sets",
+    "show": "say what a patch set is for, and what is known of it",
+    "probe": "ask which devices there are",
+    "plan": "show what apply would do, with diffs and proofs",
+    "apply": "apply a patch set, all of it or nothing",
+    "status": "say what is applied, going by the files themselves",
+    "revert": "put the originals back, byte for byte",
+    "recover": "settle an interrupted change",
+    "cache": "list what FlashInfer's JIT has built, or check it",
+    "lint": "check patch sets",
+    "pin": "work a set out for released versions, for review",
+}
