@@ -172,7 +172,8 @@ def _file(cursor: Cursor, action: Literal["open", "close"], native: bool) -> Fil
     keys = cursor.mapping(required=("path", "edits"))
     path = _get(keys, "path", _path, "")
     edits = (_edit(edit, path, action, native) for edit in _items(keys, "edits"))
-    return FileSpec(path=path, edits=tuple(edit for edit in edits if edit is not None))
+    found = tuple(edit for edit in edits if edit is not None)
+    return FileSpec(where=cursor.path, path=path, edits=found)
 
 
 def _path(cursor: Cursor) -> str:

@@ -12,12 +12,12 @@ from gatepatch import __version__, pins, release
 from gatepatch.edits import sha256, splice
 from gatepatch.errors import Problem, RefusedError, UsageError
 from gatepatch.files import write_new
-from gatepatch.gates.result import Context
+from gatepatch.gates.result import Change, Context
 from gatepatch.pins import Pin, PinnedFile
 from gatepatch.planner import run_engine
 from gatepatch.release import Release
 from gatepatch.results import Place
-from gatepatch.spec import PatchSet, TargetSpec
+from gatepatch.spec import FileSpec, PatchSet, TargetSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +92,19 @@ def _files(patch_set: PatchSet, spec: TargetSpec, found: Release) -> tuple[Pinne
                 path=file.path,
                 before=sha256(pristine),
                 after=sha256(results[file.path]),
+                recipe=patch_set.recipe(file),
                 edits=planned.edits,
-                places=tuple(map(Place.of, planned.changes)),
+                places=tuple(_place(change, file) for change in planned.changes),
             )
         )
     if problems:
         raise RefusedError(problems)
     return tuple(files)
+
+
+def _place(change: Change, file: FileSpec) -> Place:
+    """A place; the block's own place in the set would change with every block above it."""
+    return replace(Place.of(change), where=change.where.removeprefix(f"{file.where}."))
 
 
 def pin_releases(
@@ -156,6 +162,7 @@ def _content(pin: Pin) -> list[tuple[object, ...]]:
             file.path,
             file.before,
             file.after,
+            file.recipe,
             file.edits,
             [replace(place, before="", after="") for place in file.places],
         )

@@ -1,20 +1,22 @@
 """Pins: what a set does to one released version, worked out and reviewed ahead of time.
 
 A pin is found by the hash of the bytes before, not by the version: a vendor's rebuild with the
-same bytes uses it too. Applying one needs no parser.
+same bytes uses it too. It holds for the edits that it was made from, and for no others: where the
+set has changed since, the file is planned anew. Applying a pin needs no parser.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gatepatch.edits import ByteEdit, sha256, splice, unsplice
 from gatepatch.errors import Problem, SpecError
 from gatepatch.results import Place
+from gatepatch.spec import FileSpec
 from gatepatch.state import edits_from_json, edits_json
 
 SCHEMA = 1
@@ -29,13 +31,16 @@ class PinnedFile:
         path: From where the distribution is imported.
         before: SHA-256 of the pristine bytes.
         after: SHA-256 of the result; equal to ``before`` where nothing has to change.
+        recipe: SHA-256 of the set's edits that it was made from, with what they are to bring about.
         edits: What is to be spliced.
-        places: The places, with their verdicts before and after.
+        places: The places, with their verdicts before and after; ``where`` is the place within
+            the file's block of the set.
     """
 
     path: str
     before: str
     after: str
+    recipe: str
     edits: tuple[ByteEdit, ...]
     places: tuple[Place, ...]
 
@@ -55,6 +60,10 @@ class PinnedFile:
                 )
             )
         return result
+
+    def places_in(self, spec: FileSpec) -> tuple[Place, ...]:
+        """The places as a set has them whose block for the file is this one."""
+        return tuple(replace(p, where=f"{spec.where}.{p.where}") for p in self.places)
 
     def undo(self, result: bytes) -> bytes | None:
         """The pristine bytes that the result was made from; None if it was not."""
@@ -105,7 +114,7 @@ def _file_text(file: PinnedFile) -> str:
         f"   {json.dumps(key)}: [\n{_rows(values)}\n   ]" if values else f"   {json.dumps(key)}: []"
         for key, values in rows.items()
     ]
-    names = {"path": file.path, "before": file.before, "after": file.after}
+    names = {k: getattr(file, k) for k in ("path", "before", "after", "recipe")}
     lines = [f"   {json.dumps(key)}: {json.dumps(value)}" for key, value in names.items()]
     return "  {\n" + ",\n".join([*lines, *parts]) + "\n  }"
 
@@ -156,6 +165,7 @@ def _file(value: dict[str, Any]) -> PinnedFile:
         path=value["path"],
         before=value["before"],
         after=value["after"],
+        recipe=value["recipe"],
         edits=edits_from_json(value["edits"]),
         places=tuple(Place(**{**_NO_PLACE, **place}) for place in value["places"]),
     )
@@ -172,11 +182,16 @@ class Pins:
     folder: Path | None
     _read: dict[Path, Pin] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def find(self, distribution: str, version: str, path: str, before: str) -> PinnedFile | None:
-        """The pinned file with these bytes before; the pin of the version is looked at first."""
-        return next(
-            (f for f in self._files(distribution, version, path) if f.before == before), None
-        )
+    def find(
+        self, distribution: str, version: str, path: str, before: str, recipe: str
+    ) -> PinnedFile | None:
+        """The pinned file that was made by these edits from these bytes."""
+        files = self._files(distribution, version, path)
+        return next((f for f in files if (f.before, f.recipe) == (before, recipe)), None)
+
+    def knows(self, distribution: str, version: str, path: str, before: str) -> bool:
+        """Whether a release had these bytes before."""
+        return any(f.before == before for f in self._files(distribution, version, path))
 
     def find_result(
         self, distribution: str, version: str, path: str, after: str
@@ -192,6 +207,7 @@ class Pins:
         )
 
     def _files(self, distribution: str, version: str, path: str) -> Iterator[PinnedFile]:
+        """All that the pins have of a file, those of the version first."""
         for pin in self._paths(distribution, version):
             if pin not in self._read:
                 self._read[pin] = load(pin)

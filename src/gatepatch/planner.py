@@ -282,11 +282,15 @@ class _Planner:
         classified = self.classify(target, file, context)
         pristine = self._base(classified, target, file)
         pinned = self.pins.find(
-            target.distribution, str(target.version), file.path, sha256(pristine)
+            target.distribution,
+            str(target.version),
+            file.path,
+            sha256(pristine),
+            self.patch_set.recipe(file),
         )
         if pinned is not None:
             pinned.result(pristine)
-            edits, places = pinned.edits, pinned.places
+            edits, places = pinned.edits, pinned.places_in(file)
         else:
             found = run_engine(pristine, file.edits, context)
             edits, places = found.edits, tuple(map(Place.of, found.changes))
@@ -340,9 +344,7 @@ class _Planner:
             record=self.workspace.state(target.root).files.get(target.relative(file.path)),
             witness=witness,
             blob=lambda digest: self.workspace.blob(target.root, digest),
-            pinned=lambda before: (
-                self.pins.find(target.distribution, version, file.path, before) is not None
-            ),
+            pinned=lambda before: self.pins.knows(target.distribution, version, file.path, before),
             rebuild=pristine_of,
         )
 

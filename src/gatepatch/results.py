@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from gatepatch.device_probe import Device
 from gatepatch.gates.result import Change
 from gatepatch.spec import Advisory
+from gatepatch.verdict import words_of
 
 Outcome: TypeAlias = Literal[
     "applied",
@@ -41,7 +42,8 @@ class Place:
         within: Qualified name of the enclosing function, if any.
         before: The source there.
         after: The source that stands there afterwards.
-        verdict_before: ``yes``, ``no`` or the free atoms, to the architectures where it is so.
+        verdict_before: ``yes``, ``no`` or ``depends`` (on what else the condition tests), to the
+            architectures where it is so.
         verdict_after: The same afterwards.
         unproved: The set's reason for an edit without a proof; empty if it is proved.
     """
@@ -59,7 +61,8 @@ class Place:
     @classmethod
     def of(cls, change: Change) -> Place:
         """Put an engine's finding into words."""
-        before, after = change.verdict_before, change.verdict_after
+        verdicts = [v for v in (change.verdict_before, change.verdict_after) if v is not None]
+        words = words_of(*verdicts) if len(verdicts) == 2 else ({}, {})
         return cls(
             where=change.where,
             line=change.line,
@@ -67,8 +70,8 @@ class Place:
             within=change.within,
             before=change.before,
             after=change.after,
-            verdict_before=before.words() if before else {},
-            verdict_after=after.words() if after else {},
+            verdict_before=words[0],
+            verdict_after=words[1],
             unproved=change.unproved,
         )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from packaging.specifiers import SpecifierSet
@@ -97,8 +99,14 @@ Edit: TypeAlias = "GateEdit | Replace | Import | Insert | Text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSpec:
-    """The edits of one file; its path is relative to where the distribution is imported from."""
+    """The edits of one file.
 
+    Args:
+        where: Its place in its set, such as ``targets[0].files[1]``.
+        path: Relative to where the distribution is imported from.
+    """
+
+    where: str
     path: str
     edits: tuple[Edit, ...]
 
@@ -175,3 +183,17 @@ class PatchSet:
     def goal(self) -> Goal:
         """What every gate edit of the set is to bring about."""
         return Goal(action=self.action, archs=self.archs, like=self.like)
+
+    def recipe(self, file: FileSpec) -> str:
+        """SHA-256 of all that decides what the set makes of a file's bytes.
+
+        It is the same after the set's other words were edited, or its blocks moved.
+        """
+        edits = [
+            [type(edit).__name__, {k: v for k, v in asdict(edit).items() if k != "where"}]
+            for edit in file.edits
+        ]
+        predicates = {name: sorted(map(str, archs)) for name, archs in self.predicates.items()}
+        goal = [self.action, sorted(map(str, self.archs)), str(self.like)]
+        text = json.dumps([goal, predicates, file.path, edits], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -34,10 +34,13 @@ class Verdict:
         """Whether the value depends on the architecture."""
         return len(set(self.table.values())) > 1
 
-    def words(self) -> dict[str, str]:
+    def words(self, name: Callable[[Bool], str] = to_text) -> dict[str, str]:
         """Put the table into words: ``yes``, ``no`` or the atoms, to the points where it holds.
 
         The passes of one architecture stand as one where they agree: ``{"yes": "9.0 10.0"}``.
+
+        Args:
+            name: What to call a function.
         """
         by_arch: dict[str, list[Point]] = {}
         for point in self.table:
@@ -45,9 +48,9 @@ class Verdict:
         words: dict[str, list[str]] = {}
         for arch, points in by_arch.items():
             agree = len({self.table[point] for point in points}) == 1
-            for name, point in [(arch, points[0])] if agree else [(str(p), p) for p in points]:
-                words.setdefault(to_text(self.table[point]), []).append(name)
-        return {word: " ".join(names) for word, names in words.items()}
+            for title, point in [(arch, points[0])] if agree else [(str(p), p) for p in points]:
+                words.setdefault(name(self.table[point]), []).append(title)
+        return {word: " ".join(titles) for word, titles in words.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +102,36 @@ def wanted(before: Verdict, goal: Goal, *, shut: bool = False) -> Verdict:
     return Verdict(table)
 
 
+def words_of(*verdicts: Verdict) -> tuple[dict[str, str], ...]:
+    """Put verdicts on one condition into words: ``yes``, ``no`` or ``depends``.
+
+    What depends on the rest of the condition in several ways is numbered, over all the verdicts
+    alike: ``depends (2)`` before is ``depends (2)`` after. The condition itself is in the source.
+    """
+    functions = dict.fromkeys(function for v in verdicts for function in v.table.values())
+    free = [function for function in functions if not isinstance(function, bool)]
+
+    def name(function: Bool) -> str:
+        if isinstance(function, bool):
+            return to_text(function)
+        return "depends" if len(free) == 1 else f"depends ({free.index(function) + 1})"
+
+    return tuple(verdict.words(name) for verdict in verdicts)
+
+
 def differences(expected: Verdict, found: Verdict) -> tuple[str, ...]:
     """Say, point by point, where a verdict is not what it must be; empty if it is proved."""
     return tuple(
-        f"{point}: {to_text(found.table[point])}, must be {to_text(function)}"
+        f"{point}: {_short(found.table[point])}, must be {_short(function)}"
         for point, function in expected.table.items()
         if found.table[point] != function
     )
+
+
+def _short(function: Bool) -> str:
+    """A function in words; a long condition by its two ends."""
+    text = to_text(function)
+    return text if len(text) <= _LONG else f"{text[: _LONG // 2]} ... {text[-_LONG // 2 :]}"
+
+
+_LONG = 120
