@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gatepatch
 from gatepatch.errors import RefusedError
-from lookalikes import COMM, HEADER, contents, make_server
+from lookalikes import COMM, HEADER, SERVER_ARGS, contents, make_server
 from trees import site_of
 
 KEYWORD = "open: {within: gen_trtllm_comm_module, keyword: supported_major_versions}"
@@ -84,7 +84,7 @@ def test_equal_edits_stay_until_the_last_set_goes(sets: Sets) -> None:
     ("path", "edit", "archs", "union"),
     [
         (COMM, KEYWORD, ("sm_120, sm_121", "sm_110"), "12"),
-        (HEADER, HEADER_GATE, ("sm_120", "sm_121"), "< 1210 || __CUDA_ARCH__ == 1210"),
+        (HEADER, HEADER_GATE, ("sm_120", "sm_121"), "< 1300)"),
     ],
 )
 def test_overlapping_opens_become_the_union(
@@ -100,6 +100,52 @@ def test_overlapping_opens_become_the_union(
     sets.revert("one")
     assert sets.text(path) == alone
     sets.revert("two")
+    assert contents(sets.prefix) == sets.pristine
+
+
+OPERANDS = {
+    "one": ("sm_120, sm_121", "is_sm120_supported()"),
+    "two": ("sm_110", "(is_cuda() and torch.cuda.get_device_capability()[0] == 11)"),
+}
+
+
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+def test_two_operands_in_one_chain_become_the_union(sets: Sets, order: tuple[str, str]) -> None:
+    """Both stand in the chain, and the proof is over the architectures of both."""
+    sets.folder.mkdir()
+    for name, (archs, operand) in OPERANDS.items():
+        (sets.folder / f"{name}.yaml").write_text(
+            f"""\
+schema: 1
+name: {name}
+summary: A test
+why: A test.
+admit: [{archs}]
+like: sm_100
+targets:
+  - distribution: sglang
+    versions: "==0.5.9"
+    files:
+      - path: {SERVER_ARGS}
+        edits:
+          - open:
+              condition: is_sm90_supported() or is_sm100_supported()
+              with: {operand}
+"""
+        )
+    first, second = order
+    sets.apply(first, OPERANDS[first][0].split(",")[0])
+    alone = sets.text(SERVER_ARGS)
+    sets.apply(second, OPERANDS[second][0].split(",")[0])
+    for _, operand in OPERANDS.values():
+        assert f" or {operand}" in sets.text(SERVER_ARGS)
+    sets.revert(second)
+    assert sets.text(SERVER_ARGS) == alone
+    sets.apply(second, OPERANDS[second][0].split(",")[0])
+    sets.revert(first)
+    assert OPERANDS[second][1] in sets.text(SERVER_ARGS)
+    assert f" or {OPERANDS[first][1]}" not in sets.text(SERVER_ARGS)
+    sets.revert(second)
     assert contents(sets.prefix) == sets.pristine
 
 

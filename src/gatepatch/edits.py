@@ -34,6 +34,10 @@ class ByteEdit:
             return True
         return self.offset < other.end and other.offset < self.end
 
+    def touches(self, other: ByteEdit) -> bool:
+        """Whether the two overlap, or nothing stands between them: they may edit one condition."""
+        return self.offset <= other.end and other.offset <= self.end
+
 
 def splice(pristine: bytes, edits: Iterable[ByteEdit]) -> bytes:
     """Apply edits to the pristine bytes.

@@ -19,7 +19,7 @@ Replan = Callable[[tuple[Edit, ...], Goal], FileEdits]
 
 def conflicts(first: Iterable[ByteEdit], second: Iterable[ByteEdit]) -> bool:
     """Whether two sets' edits touch a common place without being equal."""
-    return any(a != b and a.overlaps(b) for a, b in itertools.product(first, second))
+    return any(a != b and a.touches(b) for a, b in itertools.product(first, second))
 
 
 def groups(files: Mapping[str, SetFile]) -> list[tuple[str, ...]]:
@@ -108,7 +108,7 @@ def _together(
     except ValueError:  # what ``splice`` says of edits that overlap
         raise _conflict(path, group) from None
     own = {edit for n in group for edit in files[n].edits}
-    kept = {edit for edit in own if not any(edit.overlaps(new) for new in found.edits)}
+    kept = {edit for edit in own if not any(edit.touches(new) for new in found.edits)}
     if any(a.overlaps(b) for a, b in itertools.combinations(kept, 2)):
         raise _conflict(path, group)
     return tuple(sorted(kept | set(found.edits)))

@@ -135,7 +135,7 @@ class Printer:
 
     def _file(self, file: FileResult, width: int) -> None:
         facts = [f"{file.distribution} {file.version}"]
-        if file.outcome not in ("missing", "skipped"):
+        if file.outcome in ("applied", "already-applied", "would-apply", "native"):
             facts.append("pinned" if file.pinned else "not pinned")
         if file.witness == "none" and file.outcome in ("pristine", "applied", "would-apply"):
             facts.append("unwitnessed")
