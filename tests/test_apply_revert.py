@@ -391,3 +391,19 @@ def test_status_does_not_take_one_sets_work_for_anothers(server: Path) -> None:
     assert found == {SET: "applied", f"{SET}-off": "skipped"}
     result = gatepatch.status(prefix=server)
     assert result.outcome == "applied"
+
+
+def test_damaged_metadata_of_one_distribution_hides_no_other_set(
+    server: Path, tmp_path: Path
+) -> None:
+    gatepatch.apply(SET, prefix=server, assume="sm_120")
+    (metadata,) = site_of(server).glob("sglang-*.dist-info/METADATA")
+    metadata.write_text("")
+    result = gatepatch.status(prefix=server)
+    (value,) = (value for value in result.sets if value.name == SET)
+    assert value.outcome == "applied"
+    assert {file.version for file in value.files} == {"0.5.9", "0.6.3"}
+    assert any("no version is to be found" in warning for warning in result.warnings)
+    with pytest.raises(TargetError, match="no version is to be found"):
+        gatepatch.status(SET, prefix=server)
+    assert gatepatch.revert(prefix=server).outcome == "reverted"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gatepatch import catalog
 from gatepatch.classify import Classified
+from gatepatch.errors import TargetError
 from gatepatch.looking import look_at
 from gatepatch.planner import inspect_set
 from gatepatch.results import FileResult, Outcome, Result, SetResult, together
@@ -28,9 +29,16 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
     known = catalog.files(patches)
     if name is not None and name not in sets:
         catalog.find(name, patches)  # an unknown name is an error, with the nearest
+    warnings: list[str] = []
     for other in [name] if name else known:
         if other in known:
-            result = _catalog_set(workspace, other, patches, sets.get(other))
+            try:
+                result = _catalog_set(workspace, other, patches, sets.get(other))
+            except TargetError as error:
+                if name is not None:
+                    raise
+                warnings += [str(problem) for problem in error.problems]
+                continue
             if result is not None:
                 sets[other] = result
     sets = {n: _without_others(n, value, sets, workspace) for n, value in sets.items()}
@@ -40,6 +48,7 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
         command="status",
         outcome="interrupted" if pending else outcome,
         sets=tuple(sets[n] for n in sorted(sets)),
+        warnings=tuple(dict.fromkeys(warnings)),
         pending=pending,
     )
 
@@ -76,7 +85,10 @@ def _state_files(workspace: Workspace, root: Root, value: AppliedSet) -> list[Fi
     results = []
     for path, file in value.files.items():
         found = look_at(workspace, root, path)
-        target = workspace.target(file.distribution)
+        try:
+            target = workspace.target(file.distribution)
+        except TargetError:  # its metadata is damaged: state knows what it was
+            target = None
         version = str(target.version) if target is not None else file.version
         results.append(_file(root, path, file.distribution, version, found, pinned=file.pinned))
     return results
