@@ -126,6 +126,18 @@ def test_recover_and_cache_have_nothing_to_say(run: Main, server: Path) -> None:
     assert document(run("cache", "--json")[1])["modules"] == []
 
 
+def test_cache_lists_what_is_built_for_what_and_how_large(run: Main, tmp_path: Path) -> None:
+    module = tmp_path / "jit" / "0.6.3" / "120f" / "cached_ops" / "trtllm_comm"
+    module.mkdir(parents=True)
+    (module / "trtllm_comm.so").write_bytes(b"x" * 1_500_000)
+    where = ("--jit-root", str(tmp_path / "jit"))
+    code, out, err = run("cache", *where)
+    assert (code, err) == (0, "")
+    assert out.startswith("trtllm_comm  120f  1.5 MB  ")
+    (row,) = document(run("cache", "--json", *where)[1])["modules"]
+    assert (row["name"], row["architectures"], row["size"]) == ("trtllm_comm", "120f", 1_500_000)
+
+
 def test_list_show_and_lint(run: Main) -> None:
     code, out, err = run("list")
     assert (code, err) == (0, "")

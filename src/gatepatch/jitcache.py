@@ -14,7 +14,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatepatch.errors import LockTimeoutError, Problem, UsageError
@@ -35,6 +35,7 @@ class Module:
         folder: What its binaries lie in; it may not be there yet.
         lock: The lock that FlashInfer holds while it builds and loads it.
         newest_output: Nanoseconds: the latest mtime of what was built; 0 if nothing was.
+        size: Bytes, of all that lies in the folder.
     """
 
     kind: str
@@ -42,6 +43,12 @@ class Module:
     folder: Path
     lock: Path
     newest_output: int
+    size: int = field(default=0, compare=False)
+
+    @property
+    def architectures(self) -> str:
+        """The folder's name for what it is built for, such as ``120f`` or ``90a_100a``."""
+        return self.folder.parents[1].name
 
 
 def cache_roots(
@@ -116,12 +123,14 @@ def _modules(roots: Sequence[Path], wanted: frozenset[str] | None) -> Iterator[M
     for ops in sorted(folders):
         for name in sorted(_names(ops)):
             if wanted is None or name in wanted:
+                newest, size = _built(ops / name)
                 yield Module(
                     kind="flashinfer",
                     name=name,
                     folder=ops / name,
                     lock=ops / "tmp" / f"{name}.lock",
-                    newest_output=_newest(ops / name),
+                    newest_output=newest,
+                    size=size,
                 )
 
 
@@ -141,13 +150,15 @@ def _names(ops: Path) -> set[str]:
     return (folders - {"tmp"}) | (locks - {_BATCH})
 
 
-def _newest(folder: Path) -> int:
-    newest = 0
+def _built(folder: Path) -> tuple[int, int]:
+    """The latest mtime in a folder, and the bytes of what lies in it."""
+    newest = size = 0
     for parent, _, names in os.walk(folder):  # Path.rglob raises where a folder goes meanwhile
         for name in names:
             with contextlib.suppress(FileNotFoundError):  # a build may be going on
-                newest = max(newest, Path(parent, name).stat().st_mtime_ns)
-    return newest
+                found = Path(parent, name).stat()
+                newest, size = max(newest, found.st_mtime_ns), size + found.st_size
+    return newest, size
 
 
 @contextlib.contextmanager

@@ -57,12 +57,23 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
         return _check(options, out)
     modules = gatepatch.cache(jit_roots=options.jit_root)
     if options.json:
-        out.line(document("cache", modules=modules))
+        rows = [
+            {
+                "name": module.name,
+                "architectures": module.architectures,
+                "folder": module.folder,
+                "size": module.size,
+                "newest_output": module.newest_output,
+            }
+            for module in modules
+        ]
+        out.line(document("cache", modules=rows))
         return 0
     if not modules:
         out.line("no JIT module is built in the caches known here")
     for module in modules:
         built = datetime.fromtimestamp(module.newest_output / 1e9, timezone.utc)
         when = f"{built:%Y-%m-%d %H:%M:%S} UTC" if module.newest_output else "not built yet"
-        out.line(f"{module.name}  {when}  {module.folder}")
+        size = f"{module.size / 1e6:.1f} MB"
+        out.line(f"{module.name}  {module.architectures}  {size}  {when}  {module.folder}")
     return 0
