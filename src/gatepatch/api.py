@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gatepatch.errors import Problem
     from gatepatch.jitcache import Module
     from gatepatch.pinning import Pinned
+    from gatepatch.properties import Question
     from gatepatch.results import Result
     from gatepatch.spec import PatchSet
     from gatepatch.transaction import Recovered
@@ -171,12 +172,23 @@ def recover(
     return transaction.recover(_workspace(python, prefix).roots(), timeout=timeout)
 
 
-def probe(*, timeout: float = 30.0) -> Probe | ProbeFailure:
+def probe(
+    *,
+    deep: bool = False,
+    timeout: float = 30.0,
+    progress: Callable[[Question], None] = lambda question: None,
+) -> Probe | ProbeFailure:
     """Ask CuPy, in a child process, which devices there are.
 
     Args:
-        timeout: Seconds until the child is ended.
+        deep: Ask them what they can do as well, by launching small kernels: see ``Probe.answers``.
+        timeout: Seconds until the child is ended; of a deep probe, for each question.
+        progress: Is told of each question of a deep probe when it is asked.
     """
+    if deep:
+        from gatepatch.deep_probe import deep_probe
+
+        return deep_probe(timeout, progress)
     from gatepatch.device_probe import probe as ask
 
     return ask(timeout)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gatepatch.arch import Arch
+from gatepatch.properties import Answer
 
 Reason = Literal["no-cupy", "no-driver", "no-device", "timeout", "failed"]
 
@@ -50,12 +51,14 @@ class Probe:
         driver: CUDA version that the driver supports, such as ``13.0``.
         runtime: CUDA version that CuPy runs with.
         cupy: Version of CuPy.
+        answers: What the devices answered to the questions of a deep probe.
     """
 
     devices: tuple[Device, ...]
     driver: str
     runtime: str
     cupy: str
+    answers: tuple[Answer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,15 +132,21 @@ def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
     except subprocess.TimeoutExpired:
         return ProbeFailure(reason="timeout", detail=f"nothing within {timeout:g} s")
     finally:
-        _end(child)
+        end(child)
     try:
         return _read(json.loads(output))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return ProbeFailure(reason="failed", detail=_ended(child.returncode, errors or output))
+        return ProbeFailure(
+            reason="failed", detail=how_it_ended(child.returncode, errors or output)
+        )
 
 
-def _end(child: subprocess.Popen[str]) -> None:
-    """End the child and all that it has started."""
+def end(child: subprocess.Popen[Any], wait: float = 1.0) -> None:
+    """End a child and all that it has started.
+
+    Args:
+        wait: Seconds until it counts as one that cannot be ended.
+    """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     for pipe in (child.stdout, child.stderr):
@@ -145,12 +154,17 @@ def _end(child: subprocess.Popen[str]) -> None:
             pipe.close()
     # A process that hangs inside the driver cannot be killed: it is not waited for.
     with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(1.0)
+        child.wait(wait)
 
 
-def _ended(code: int, said: str) -> str:
+def how_it_ended(code: int | None, said: str) -> str:
+    """How a child ended, and the last that it said.
+
+    Args:
+        code: As ``Popen.returncode`` has it.
+    """
     lines = said.strip().splitlines()
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     return f"the probe ended with {how}" + (f": {lines[-1].strip()}" if lines else "")
 
 

@@ -7,7 +7,7 @@ command is asked for, so that ``gatepatch --version`` costs what it should.
 SUMMARIES = {
     "list": "list the patch sets",
     "show": "say what a patch set is for, and what is known of it",
-    "probe": "ask which devices there are",
+    "probe": "ask which devices there are, and what they can do",
     "plan": "show what apply would do, with diffs and proofs",
     "apply": "apply a patch set, all of it or nothing",
     "status": "say what is applied, going by the files themselves",
