@@ -6,6 +6,7 @@ environment variable ``TOY``, words with blanks between them.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from trees import write_files
@@ -16,6 +17,25 @@ def install(site: Path) -> None:
     write_files(site, {"cupy/__init__.py": _CUPY})
 
 
+def wait_for(file: Path) -> None:
+    """Wait until something is written into a file."""
+    deadline = time.monotonic() + 60
+    while not file.exists() or not file.read_text():
+        assert time.monotonic() < deadline, file
+        time.sleep(0.02)
+
+
+def wait_until_gone(process: int) -> None:
+    """Wait until a process has ended; one that nobody has waited for yet counts."""
+    deadline = time.monotonic() + 60
+    try:
+        while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < deadline, process
+            time.sleep(0.02)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+
+
 _CUPY = '''
 import ctypes, os, time
 from types import SimpleNamespace
@@ -24,7 +44,7 @@ __version__ = "14.2.0"
 TOY = os.environ.get("TOY", "").split()
 COUNT = int(os.environ.get("TOY_DEVICES", "1"))
 MAJOR = int(os.environ.get("TOY_MAJOR", "12"))
-LARGEST = 8
+LARGEST = 16 if "large-clusters" in TOY else 8
 
 
 class CUDARuntimeError(RuntimeError):
@@ -51,10 +71,17 @@ def free(pointer):
     del State.memory[pointer]
 
 
+def hang():
+    if "pids" in TOY:
+        with open(os.environ["PIDS"], "w") as file:
+            file.write(str(os.getpid()))
+    time.sleep(120)
+
+
 def memcpy_peer(to, here, start, there, size):
     assert here == State.device != there
     if "hang-peer" in TOY and here == 0:
-        time.sleep(120)
+        hang()
     ctypes.memmove(to, start, size)
     if "wrong-copy" in TOY:
         ctypes.memset(to + size - 1, 0, 1)
@@ -123,7 +150,7 @@ def read_after(launch, pointers):
     assert launch.stream == 0xBEEF
     assert launch.attributes == {6: (1,)}, launch.attributes
     if wait and "hang-pdl" in TOY:
-        time.sleep(120)
+        hang()
     if wait and "abort-pdl" in TOY:
         os.abort()
     early = "broken" in TOY if wait else "late-start" not in TOY
@@ -166,6 +193,10 @@ NAMES = [kernel.__name__ for kernel in KERNELS]
 class RawModule:
     def __init__(self, *, code):
         self.code = code
+        if "slow" in TOY:
+            time.sleep(0.6)
+        if "cache" in TOY and not int(os.environ.get("CUPY_CACHE_IN_MEMORY", "0")):
+            os.mkdir(os.path.expanduser("~/.cupy"))
 
     def get_function(self, name):
         if "no-nvrtc" in TOY:
@@ -210,7 +241,7 @@ class Library:
 
     def cuOccupancyMaxPotentialClusterSize(self, size, function, config):
         assert NAMES[function.value - 1] == "ask_neighbour"
-        size._obj.value = LARGEST
+        size._obj.value = 16 if "says-16" in TOY else LARGEST
         return 0
 
     def cuMulticastGetGranularity(self, size, wanted, which):

@@ -235,7 +235,7 @@ def test_an_environment_without_the_packages_exits_1(run: Main, tmp_path: Path) 
 
 def test_a_probe_that_fails_exits_1(run: Main, monkeypatch: pytest.MonkeyPatch) -> None:
     failure = ProbeFailure(reason="no-driver", detail="none here")
-    monkeypatch.setattr(gatepatch, "probe", lambda timeout: failure)
+    monkeypatch.setattr(gatepatch, "probe", lambda **options: failure)
     code, out, err = run("probe")
     assert (code, out, err) == (1, "", f"error: {failure.message}\n")
     assert document(run("probe", "--json")[1])["error"] == "probe"

@@ -17,7 +17,9 @@ from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.merge import new_merges
 from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
 from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
+from gatepatch.requirements import wanted
 from gatepatch.results import FileResult, Outcome, Result, SetResult
+from gatepatch.spec import Requirements
 from gatepatch.state import AppliedSet, Merge, SetFile
 from gatepatch.target import Root
 from gatepatch.transaction import Committed, commit
@@ -61,8 +63,10 @@ def apply(workspace: Workspace, name: str, options: Options) -> Result:
     """Apply a set; see ``gatepatch.apply``."""
 
     @functools.cache
-    def check(archs: frozenset[Arch]) -> devices.Checked:
-        return devices.check(name, archs, options.assume, all_devices=options.all_devices)
+    def check(archs: frozenset[Arch], requires: Requirements) -> devices.Checked:
+        return devices.check(
+            name, archs, options.assume, all_devices=options.all_devices, requires=requires
+        )
 
     return settled(workspace, lambda fresh: _apply(fresh, name, options, check), options.timeout)
 
@@ -71,7 +75,7 @@ def _apply(
     workspace: Workspace,
     name: str,
     options: Options,
-    check: Callable[[frozenset[Arch]], devices.Checked],
+    check: Callable[[frozenset[Arch], Requirements], devices.Checked],
 ) -> Result:
     digest = sha256(catalog.find(name, options.patches).read_bytes())
     found = _carried(workspace, name, digest)
@@ -99,7 +103,7 @@ def _apply(
             warnings=warnings,
             assumed=options.assume,
         )
-    checked = check(plan.patch_set.archs)
+    checked = check(plan.patch_set.archs, plan.patch_set.requires)
     done = commit(
         transaction(_reconciled(changed), _modules(plan, options)), timeout=options.timeout
     )
@@ -394,13 +398,17 @@ def _set_result(
             )
         )
     versions = {t.distribution: t.target.version for t in made.targets if t.target is not None}
+    notes = [t.spec.note for t in made.targets if t.spec is not None and t.spec.note]
+    if outcome == "would-apply":
+        required = wanted(made.patch_set.requires).values()
+        notes += [f"apply will ask each device for {what}" for what in required]
     return SetResult(
         name=made.patch_set.name,
         outcome=outcome,
         summary=made.patch_set.summary,
         files=tuple(files),
         advisories=tuple(a for a in made.patch_set.advisories if a.applies(versions)),
-        notes=tuple(t.spec.note for t in made.targets if t.spec is not None and t.spec.note),
+        notes=tuple(notes),
     )
 
 

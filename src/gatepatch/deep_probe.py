@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from gatepatch.device_probe import Device, Probe, ProbeFailure, end, how_it_ended, probe
+from gatepatch.device_probe import Probe, ProbeFailure, end, how_it_ended, probe
 from gatepatch.properties import (
     Answer,
     Cluster,
@@ -33,6 +33,7 @@ from gatepatch.properties import (
 
 ALL: tuple[QuestionName, ...] = ("pdl", "cluster", "shared-memory", "multicast", "peer-access")
 
+_PAIRS = ("peer-access",)
 _CHILD = str(Path(__file__).with_name("_deep_child.py"))
 _ANSWERS: Mapping[str, Callable[..., Answer]] = {
     "pdl": Pdl,
@@ -57,21 +58,23 @@ def deep_probe(
     found = probe(timeout)
     if isinstance(found, ProbeFailure):
         return found
-    return replace(found, answers=ask(questions(found.devices, ALL), timeout, progress))
+    asked = questions([device.index for device in found.devices], ALL)
+    return replace(found, answers=ask(asked, timeout, progress))
 
 
-def questions(devices: Iterable[Device], names: Iterable[QuestionName]) -> tuple[Question, ...]:
-    """What to ask: of every device, and for peer access of every pair, in both directions."""
-    indices = [device.index for device in devices]
+def questions(devices: Sequence[int], names: Iterable[QuestionName]) -> tuple[Question, ...]:
+    """What to ask: of every device, and for peer access of every pair, in both directions.
+
+    Args:
+        devices: Their indices.
+    """
+    words = tuple(names)
     return tuple(
-        Question(question=name, device=index, peer=peer)
-        for index in indices
-        for name in names
-        for peer in ([other for other in indices if other != index] if name in _PAIRS else [None])
+        Question(question=name, device=device, peer=peer)
+        for device in devices
+        for name in words
+        for peer in ([other for other in devices if other != device] if name in _PAIRS else [None])
     )
-
-
-_PAIRS = ("peer-access",)
 
 
 def ask(

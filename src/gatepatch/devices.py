@@ -10,9 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatepatch import deep_probe
 from gatepatch.arch import Arch
 from gatepatch.device_probe import Device, ProbeFailure, probe
 from gatepatch.errors import ProbeError, Problem
+from gatepatch.requirements import unmet, wanted
+from gatepatch.spec import Requirements
+
+NOTHING = Requirements()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,22 +29,31 @@ class Checked:
 
 
 def check(
-    name: str, archs: frozenset[Arch], assume: Sequence[Arch], *, all_devices: bool = False
+    name: str,
+    archs: frozenset[Arch],
+    assume: Sequence[Arch],
+    *,
+    all_devices: bool = False,
+    requires: Requirements = NOTHING,
 ) -> Checked:
     """Ask the devices, unless architectures are assumed, and demand one that is named.
+
+    Every device that is named must be able to do what the set requires; the others are not asked.
 
     Args:
         name: The set's name, for the command to type.
         archs: The architectures that the set admits or excludes.
         assume: Architectures that stand in for the probe.
         all_devices: Demand it of every device.
+        requires: What an assumption cannot answer.
 
     Raises:
-        ProbeError: None is named, or not all are, or the devices could not be asked.
+        ProbeError: None is named, or not all are, or one cannot do what is required, or the devices
+            could not be asked.
     """
     if assume:
         _demand(name, archs, assume, f"--assume says {_names(assume)}", all_devices)
-        return Checked()
+        return Checked(warnings=tuple(map(_not_asked, wanted(requires).values())))
     answer = probe()
     if isinstance(answer, ProbeFailure):
         command = f"gatepatch apply {name} --assume {min(archs).name}"
@@ -48,6 +62,7 @@ def check(
         )
     found = [device.arch for device in answer.devices]
     _demand(name, archs, found, f"this machine has {_listed(answer.devices)}", all_devices)
+    _require(name, requires, [device for device in answer.devices if device.arch in archs])
     return Checked(
         devices=answer.devices,
         warnings=tuple(
@@ -109,6 +124,27 @@ def _demand(
     if all_devices and not all(named):
         hint = "nothing was changed; without --all-devices one that it is for is enough"
         raise ProbeError(Problem(message=f"--all-devices: {message}", hint=hint))
+
+
+def _require(name: str, requires: Requirements, named: Sequence[Device]) -> None:
+    """Demand that the devices can do what is required.
+
+    Raises:
+        ProbeError: One of them cannot, or gave no answer.
+    """
+    if not (questions := deep_probe.questions([d.index for d in named], wanted(requires))):
+        return
+    command = f"gatepatch apply {name} --assume {named[0].arch.name}"
+    hint = f"nothing was changed; to apply it without asking a device: {command}"
+    if problems := [
+        Problem(message=f"{name} {words}", hint=hint)
+        for words in unmet(requires, deep_probe.ask(questions), named)
+    ]:
+        raise ProbeError(problems)
+
+
+def _not_asked(what: str) -> str:
+    return f"--assume cannot answer this, and no device was asked: the set requires {what}"
 
 
 def _names(archs: Iterable[Arch]) -> str:

@@ -24,12 +24,15 @@ from gatepatch.spec import (
     Insert,
     PatchSet,
     Replace,
+    Requirements,
     TargetSpec,
     Text,
 )
 
 T = TypeVar("T")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+MAX_CLUSTER = 16
+"""Blocks in the largest thread block cluster that any architecture has."""
 _DOTTED = re.compile(r"\.*[^\W\d]\w*(\.[^\W\d]\w*)*")
 PYTHON_SUFFIXES = (".py", ".pyi")
 CUDA_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".c", ".cc", ".cpp", ".cxx", ".inl", ".inc")
@@ -51,7 +54,7 @@ def load(path: Path) -> PatchSet:
 def _patch_set(root: Cursor, source: str, digest: str) -> PatchSet | None:
     keys = root.mapping(
         required=("schema", "name", "summary", "why", "targets"),
-        keys=("admit", "exclude", "like", "advisories", "predicates"),
+        keys=("admit", "exclude", "like", "requires", "advisories", "predicates"),
     )
     if "schema" in keys and keys["schema"].node.value != "1":
         keys["schema"].error("expected 1: a newer gatepatch wrote this", "upgrade gatepatch")
@@ -73,6 +76,7 @@ def _patch_set(root: Cursor, source: str, digest: str) -> PatchSet | None:
         advisories=tuple(map(_advisory, _items(keys, "advisories"))),
         predicates=_get(keys, "predicates", _predicates, {}),
         targets=targets,
+        requires=_get(keys, "requires", _requires, Requirements()),
         source=source,
         digest=digest,
     )
@@ -120,6 +124,26 @@ def _arch(cursor: Cursor) -> Arch | None:
 
 def _predicates(cursor: Cursor) -> dict[str, frozenset[Arch]]:
     return {name: frozenset(_archs(value)) for name, value in cursor.mapping().items()}
+
+
+def _requires(cursor: Cursor) -> Requirements:
+    keys = cursor.mapping(keys=("pdl", "cluster", "shared-memory", "multicast", "peer-access"))
+    if not keys and cursor.kind == "map" and not cursor.node.value:
+        cursor.error(
+            "the mapping is empty", "leave it out, or name what a device must be able to do"
+        )
+    if "multicast" in keys and not keys["multicast"].flag():
+        keys["multicast"].error("expected true", "leave it out where it does not matter")
+    cluster = _get(keys, "cluster", Cursor.number, None)
+    if cluster is not None and not 2 <= cluster <= MAX_CLUSTER:
+        keys["cluster"].error(f"expected 2 to {MAX_CLUSTER} blocks, found {cluster}")
+    return Requirements(
+        pdl="ordered" if _get(keys, "pdl", lambda c: c.choice("ordered"), "") else None,
+        cluster=cluster,
+        shared_memory=_get(keys, "shared-memory", Cursor.number, None),
+        multicast=True if "multicast" in keys else None,
+        peer_access="all" if _get(keys, "peer-access", lambda c: c.choice("all"), "") else None,
+    )
 
 
 def _specifier(cursor: Cursor) -> SpecifierSet:

@@ -39,12 +39,12 @@ class Pdl:
             order was not put to the test.
     """
 
+    question: Literal["pdl"] = field(default="pdl", init=False)
     device: int
     order: Literal["ordered", "broken", "unsupported"]
     launches: int
     wrong: int
     early: int
-    question: Literal["pdl"] = field(default="pdl", init=False)
 
     @property
     def words(self) -> str:
@@ -72,17 +72,17 @@ class Cluster:
         sizes: All sizes that were launched.
     """
 
+    question: Literal["cluster"] = field(default="cluster", init=False)
     device: int
     largest: int
     said: int
     sizes: tuple[int, ...]
-    question: Literal["cluster"] = field(default="cluster", init=False)
 
     @property
     def words(self) -> str:
         """The answer in words."""
         if self.largest == 1:
-            return "no clusters"
+            return "none"
         differs = "" if self.said == self.largest else f"; the driver says {self.said}"
         return f"up to {self.largest} blocks{differs}"
 
@@ -91,10 +91,10 @@ class Cluster:
 class SharedMemory:
     """Bytes of shared memory that a block can use: without asking, and when it opts in."""
 
+    question: Literal["shared-memory"] = field(default="shared-memory", init=False)
     device: int
     block: int
     opt_in: int
-    question: Literal["shared-memory"] = field(default="shared-memory", init=False)
 
     @property
     def words(self) -> str:
@@ -112,12 +112,12 @@ class PeerAccess:
         read: Whether a kernel that read there got the right bytes; None without access.
     """
 
+    question: Literal["peer-access"] = field(default="peer-access", init=False)
     device: int
     peer: int
     access: bool
     copied: bool
     read: bool | None
-    question: Literal["peer-access"] = field(default="peer-access", init=False)
 
     @property
     def works(self) -> bool:
@@ -148,11 +148,11 @@ class Multicast:
         detail: Why not, where the driver first says that there are.
     """
 
+    question: Literal["multicast"] = field(default="multicast", init=False)
     device: int
     supported: bool
     granularity: int | None
     detail: str
-    question: Literal["multicast"] = field(default="multicast", init=False)
 
     @property
     def words(self) -> str:

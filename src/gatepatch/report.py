@@ -164,11 +164,15 @@ class Printer:
 
     def patch_set(self, value: PatchSet) -> None:
         """Write what a set is for, and what it does to which releases."""
+        from gatepatch.requirements import wanted
+
         named = ", ".join(f"SM {arch}" for arch in sorted(value.archs))
         self.line(f"{value.name}: {value.summary}")
         self.line(f"  {'admits' if value.action == 'open' else 'excludes'}: {named}")
         if value.like:
             self.line(f"  like: SM {value.like}")
+        if required := wanted(value.requires):
+            self.line(f"  requires: {'; '.join(required.values())}")
         self.line(f"  why: {_folded(value.why)}")
         for advisory in value.advisories:
             about = ", ".join(f"{name} {spec}" for name, spec in advisory.when.items())

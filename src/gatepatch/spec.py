@@ -155,6 +155,25 @@ class Advisory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """What each device that the set is for must be able to do, beside its architecture.
+
+    Args:
+        pdl: A programmatic dependent launch keeps its order.
+        cluster: Blocks in a thread block cluster.
+        shared_memory: Bytes of shared memory that a block can opt in to.
+        multicast: The device can be part of a multicast object.
+        peer_access: Each of these devices reaches the memory of all others.
+    """
+
+    pdl: Literal["ordered"] | None = None
+    cluster: int | None = None
+    shared_memory: int | None = None
+    multicast: Literal[True] | None = None
+    peer_access: Literal["all"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSet:
     """A named description of gates to open or close.
 
@@ -163,6 +182,7 @@ class PatchSet:
         like: The architecture whose verdicts the admitted ones are to share.
         predicates: Dotted name of a predicate whose meaning cannot be read from the package,
             to the architectures for which it holds.
+        requires: What the devices are asked at ``apply``, beside their architecture.
         source: Where it was read from, for messages.
         digest: SHA-256 of the file.
     """
@@ -176,6 +196,7 @@ class PatchSet:
     advisories: tuple[Advisory, ...]
     predicates: Mapping[str, frozenset[Arch]]
     targets: tuple[TargetSpec, ...]
+    requires: Requirements
     source: str
     digest: str
 

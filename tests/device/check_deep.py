@@ -43,6 +43,11 @@ def devices() -> tuple[Device, ...]:
     return answer.devices
 
 
+def indices() -> list[int]:
+    """Their indices."""
+    return [device.index for device in devices()]
+
+
 def deep() -> tuple[Answer, ...]:
     """All answers of all devices."""
     answer = gatepatch.probe(deep=True, timeout=LIMIT)
@@ -68,7 +73,7 @@ def check_answers() -> str:
     seconds = time.monotonic() - start
     print(to_json(answers))
     print(listed(answers))
-    asked = deep_probe.questions(devices(), deep_probe.ALL)
+    asked = deep_probe.questions(indices(), deep_probe.ALL)
     told = [(a.question, a.device, getattr(a, "peer", None)) for a in answers]
     assert told == [(q.question, q.device, q.peer) for q in asked]
     missing = [a for a in answers if isinstance(a, Unanswered)]
@@ -78,7 +83,7 @@ def check_answers() -> str:
 
 def check_pdl() -> str:
     """The order is kept with the wait, and seen to be broken without it: the test can fail."""
-    found = deep_probe.ask(deep_probe.questions(devices(), ["pdl"]), LIMIT)
+    found = deep_probe.ask(deep_probe.questions(indices(), ["pdl"]), LIMIT)
     for device, answer in zip(devices(), found, strict=True):
         assert isinstance(answer, Pdl), answer
         wanted = "ordered" if device.arch.major >= 9 else "unsupported"
@@ -89,7 +94,7 @@ def check_pdl() -> str:
 
 def check_clusters() -> str:
     """The largest cluster that runs is the one that the driver says."""
-    found = deep_probe.ask(deep_probe.questions(devices(), ["cluster"]), LIMIT)
+    found = deep_probe.ask(deep_probe.questions(indices(), ["cluster"]), LIMIT)
     for device, answer in zip(devices(), found, strict=True):
         assert isinstance(answer, Cluster), answer
         assert answer.largest == answer.said, answer
@@ -104,7 +109,7 @@ def check_shared_memory() -> str:
         "print(a['MaxSharedMemoryPerBlock'], a['MaxSharedMemoryPerBlockOptin'])"
     )
     told = run(code).stdout.split()
-    (answer,) = deep_probe.ask(deep_probe.questions(devices()[:1], ["shared-memory"]), LIMIT)
+    (answer,) = deep_probe.ask(deep_probe.questions(indices()[:1], ["shared-memory"]), LIMIT)
     assert isinstance(answer, SharedMemory), answer
     assert [str(answer.block), str(answer.opt_in)] == told, (answer, told)
     return answer.words
@@ -112,7 +117,7 @@ def check_shared_memory() -> str:
 
 def check_peers() -> str:
     """Where there is access the bytes are right, and there is access where CuPy says so."""
-    found = deep_probe.ask(deep_probe.questions(devices(), ["peer-access"]), LIMIT)
+    found = deep_probe.ask(deep_probe.questions(indices(), ["peer-access"]), LIMIT)
     reach = {device.index: device.peers for device in devices()}
     for answer in found:
         assert isinstance(answer, PeerAccess), answer
@@ -123,7 +128,7 @@ def check_peers() -> str:
 
 def check_multicast() -> str:
     """The question of multicast is answered."""
-    found = deep_probe.ask(deep_probe.questions(devices(), ["multicast"]), LIMIT)
+    found = deep_probe.ask(deep_probe.questions(indices(), ["multicast"]), LIMIT)
     assert all(isinstance(answer, Multicast) for answer in found), found
     return found[0].words
 
@@ -133,7 +138,7 @@ def bad(kind: str, limit: float) -> tuple[Answer, ...]:
     good, deep_probe._CHILD = deep_probe._CHILD, BAD_CHILD
     os.environ["BAD"] = kind
     try:
-        return deep_probe.ask(deep_probe.questions(devices(), deep_probe.ALL), limit)
+        return deep_probe.ask(deep_probe.questions(indices(), deep_probe.ALL), limit)
     finally:
         deep_probe._CHILD = good
 
