@@ -277,8 +277,11 @@ def test_the_others_are_asked_all_the_same(machine: Machine, toy: str) -> None:
         )
 
 
-def test_a_hang_is_ended_and_told(machine: Machine, tmp_path: Path) -> None:
-    machine("hang-peer", devices=2)
+def test_a_hang_is_ended_and_told(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine("hang-peer pids", devices=2)
+    monkeypatch.setenv("PIDS", str(tmp_path / "pids"))
     assert one("peer-access", peer=1, timeout=2) == Unanswered(
         question="peer-access",
         device=0,
@@ -286,8 +289,7 @@ def test_a_hang_is_ended_and_told(machine: Machine, tmp_path: Path) -> None:
         reason="hangs",
         detail="nothing within 2 s, so it was ended",
     )
-    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    assert not [line for line in left.splitlines() if str(tmp_path) in line]
+    fake_cupy.wait_until_gone(int(Path(os.environ["PIDS"]).read_text()))
 
 
 def test_the_time_limit_is_for_each_question_not_for_all(machine: Machine) -> None:

@@ -12,7 +12,7 @@ from gatepatch import catalog
 from gatepatch.document import MAX_BYTES
 from gatepatch.errors import Problem, SpecError, UnknownSetError
 from gatepatch.loader import load
-from gatepatch.spec import GateEdit, PatchSet
+from gatepatch.spec import GateEdit, PatchSet, Requirements
 
 GOOD = """\
 schema: 1
@@ -280,6 +280,44 @@ BAD = {
             )
         ],
     ),
+    "requires-nothing": (
+        "like: sm_100",
+        "like: sm_100\nrequires: {}",
+        [
+            (
+                "good.yaml:7 (requires)",
+                "the mapping is empty",
+                "leave it out, or name what a device must be able to do",
+            )
+        ],
+    ),
+    "requires-what-is-unknown": (
+        "like: sm_100",
+        "like: sm_100\nrequires: {peer_access: all}",
+        [("good.yaml:7 (requires)", "unknown key 'peer_access'", "did you mean 'peer-access'?")],
+    ),
+    "requires-wrongly": (
+        "like: sm_100",
+        "like: sm_100\nrequires: {pdl: order, cluster: 32, shared-memory: 99k, multicast: false}",
+        [
+            (
+                "good.yaml:7 (requires.multicast)",
+                "expected true",
+                "leave it out where it does not matter",
+            ),
+            ("good.yaml:7 (requires.cluster)", "expected 2 to 16 blocks, found 32", None),
+            (
+                "good.yaml:7 (requires.pdl)",
+                "expected ordered, found 'order'",
+                "did you mean 'ordered'?",
+            ),
+            (
+                "good.yaml:7 (requires.shared-memory)",
+                "expected a whole number above 0, found a text, '99k'",
+                None,
+            ),
+        ],
+    ),
     "import-of-no-name": (
         "          - open:",
         "          - import: {from: a b, name: c}\n          - open:",
@@ -292,6 +330,15 @@ BAD = {
         ],
     ),
 }
+
+
+def test_what_a_set_requires(tmp_path: Path) -> None:
+    assert read(tmp_path, GOOD).requires == Requirements()
+    text = "{pdl: ordered, cluster: 8, shared-memory: 101376, multicast: true, peer-access: all}"
+    value = read(tmp_path, GOOD.replace("like: sm_100", f"like: sm_100\nrequires: {text}"))
+    assert value.requires == Requirements(
+        pdl="ordered", cluster=8, shared_memory=101376, multicast=True, peer_access="all"
+    )
 
 
 @pytest.mark.parametrize("case", BAD)

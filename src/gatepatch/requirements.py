@@ -44,7 +44,7 @@ def unmet(
     names = {device.index: device.name for device in devices}
     for answer in answers:
         if not _meets(requires, answer):
-            who = f"device {answer.device}, {names[answer.device]}"
+            who = f"device {answer.device}, {names[answer.device]},"
             yield f"requires {words[answer.question]}, and {who} answers {title(answer)}: {answer.words}"
 
 
