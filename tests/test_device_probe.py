@@ -94,6 +94,45 @@ def test_every_device_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     )
 
 
+DRIVER = """\
+class Driver:
+    def __init__(self, name):
+        assert name == "libcuda.so.1"
+
+    def cuDeviceGet(self, device, index):
+        return FAILS
+
+    def cuDeviceGetUuid_v2(self, buffer, device):
+        buffer.raw = bytes.fromhex("9897df00d8308ed3c578376400a9ebb9")
+        return 0
+
+
+import ctypes
+
+ctypes.CDLL = Driver
+"""
+
+
+@pytest.mark.parametrize(
+    ("driver", "uuid"),
+    [
+        (DRIVER.replace("FAILS", "0"), "GPU-9897df00-d830-8ed3-c578-376400a9ebb9"),
+        (DRIVER.replace("FAILS", "100"), ""),
+        ("", ""),
+    ],
+    ids=["driver", "driver fails", "no driver library"],
+)
+def test_a_uuid_with_a_zero_byte_is_the_drivers_word(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, driver: str, uuid: str
+) -> None:
+    """CuPy reads it as a C string: it ends at the zero."""
+    code = CUPY.replace("bytes([number]) * 16", "bytes.fromhex('9897df')")
+    use(monkeypatch, tmp_path, code + driver)
+    answer = probe()
+    assert isinstance(answer, Probe)
+    assert {found.uuid for found in answer.devices} == {uuid}
+
+
 def test_only_visible_devices_are_told_in_cuda_s_order(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ the current folder first.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ import uuid
 import warnings
 from typing import Any
 
+_UUID_BYTES = 16
 _NO_DRIVER = ("cudaErrorInsufficientDriver", "cudaErrorStubLibrary")
 _NO_DEVICE = ("cudaErrorNoDevice", "cudaErrorInvalidDevice")
 
@@ -75,10 +77,28 @@ def _device(runtime: Any, index: int, count: int) -> dict[str, Any]:
         "index": index,
         "name": properties["name"].decode(),
         "capability": [properties["major"], properties["minor"]],
-        "uuid": f"GPU-{uuid.UUID(bytes=bytes(properties['uuid'])[:16])}",
+        "uuid": _uuid(index, bytes(properties["uuid"])),
         "pci": runtime.deviceGetPCIBusId(index),
         "peers": [other for other in others if runtime.deviceCanAccessPeer(index, other)],
     }
+
+
+def _uuid(index: int, said: bytes) -> str:
+    """A device's UUID as nvidia-smi writes it; empty where it cannot be had."""
+    if len(said) < _UUID_BYTES:
+        # CuPy 14.2 reads it as a C string, and that of one GPU in sixteen has a zero byte in it
+        # (seen: GPU-9897df00-...). The driver knows it.
+        device, whole = ctypes.c_int(), ctypes.create_string_buffer(_UUID_BYTES)
+        try:
+            driver = ctypes.CDLL("libcuda.so.1")
+            if driver.cuDeviceGet(ctypes.byref(device), index):
+                return ""
+            if driver.cuDeviceGetUuid_v2(whole, device):
+                return ""
+        except (OSError, AttributeError):
+            return ""
+        said = whole.raw
+    return f"GPU-{uuid.UUID(bytes=said[:_UUID_BYTES])}"
 
 
 def _cause(error: BaseException) -> str:

@@ -30,7 +30,7 @@ class Device:
 
     Args:
         index: As CUDA counts, under ``CUDA_VISIBLE_DEVICES``.
-        uuid: ``GPU-…``, as nvidia-smi has it.
+        uuid: ``GPU-…``, as nvidia-smi has it; empty where neither CuPy nor the driver tells it.
         pci: PCI address.
         peers: Indices of the devices whose memory it can reach directly.
     """
