@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from gatepatch.device_probe import Probe, ProbeFailure, end, how_it_ended, probe
+from gatepatch.device_probe import Probe, ProbeFailure, child_environment, end, how_it_ended, probe
 from gatepatch.properties import (
     Answer,
     Cluster,
@@ -204,6 +204,5 @@ def _start(asked: Sequence[Question], said: IO[bytes]) -> subprocess.Popen[bytes
         stdout=subprocess.PIPE,
         stderr=said,
         start_new_session=True,
-        # Otherwise CuPy keeps what it compiles in the user's home.
-        env={**os.environ, "CUPY_CACHE_IN_MEMORY": "1"},
+        env=child_environment(),
     )

@@ -108,6 +108,11 @@ class ProbeFailure:
         return f"; {len(self.installed)} CuPy packages are installed: pip uninstall {both}, then install one"
 
 
+def child_environment() -> dict[str, str]:
+    """The variables of a child that uses CUDA: what it compiles is not kept in the user's home."""
+    return {**os.environ, "CUPY_CACHE_IN_MEMORY": "1", "CUDA_CACHE_DISABLE": "1"}
+
+
 def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
     """Ask CuPy, in a child process of gatepatch's own interpreter.
 
@@ -124,6 +129,7 @@ def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
             text=True,
             errors="replace",
             start_new_session=True,
+            env=child_environment(),
         )
     except OSError as error:
         return ProbeFailure(reason="failed", detail=str(error))
