@@ -55,14 +55,20 @@ def apply(
     Raises:
         GatepatchError: Any refusal or failure; nothing was changed. The subclass says which.
     """
+    from gatepatch import carried
+
+    workspace = _workspace(python, prefix)
+    assumed = _archs(assume)
+    if done := carried.already_applied(workspace, name, _paths(patches), assumed):
+        return done
     from gatepatch import applier
 
     return applier.apply(
-        _workspace(python, prefix),
+        workspace,
         name,
         applier.Options(
             patches=_paths(patches),
-            assume=_archs(assume),
+            assume=assumed,
             all_devices=all_devices,
             accept_current=accept_current,
             require_pin=require_pin,

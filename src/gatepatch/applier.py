@@ -77,16 +77,6 @@ def _apply(
     options: Options,
     check: Callable[[frozenset[Arch], Requirements], devices.Checked],
 ) -> Result:
-    digest = sha256(catalog.find(name, options.patches).read_bytes())
-    found = _carried(workspace, name, digest)
-    if found and not _binaries(workspace, jitcache.union(value.jit for _, value in found)):
-        archs = found[0][1].goal.archs
-        return _result(
-            "already-applied",
-            SetResult(name=name, outcome="already-applied", files=_carried_files(found)),
-            warnings=devices.warn(archs, options.assume),
-            assumed=options.assume,
-        )
     plan = _plan(workspace, name, options)
     steps, warnings = _steps(workspace, plan, options)
     changed = [step for step in steps if step.reconciled.change is not None]
@@ -155,45 +145,6 @@ def _plan(workspace: Workspace, name: str, options: Options) -> SetPlan:
 
 def _native(made: SetPlan) -> bool:
     return all(target.native or target.target is None for target in made.targets)
-
-
-def _carried(workspace: Workspace, name: str, digest: str) -> list[tuple[Root, AppliedSet]]:
-    """Where the set is applied, if all of it is, from this YAML, and every file stands as written."""
-    found = []
-    for root in workspace.roots():
-        state = workspace.state(root)
-        if name in state.sets:
-            value = state.sets[name]
-            found.append((root, value))
-            for path in value.files:
-                file = root.path / path
-                if not file.is_file() or sha256(file.read_bytes()) != state.files[path].result:
-                    return []
-    names = {d for _, value in found for d in value.distributions}
-    for distribution in names:
-        target = workspace.target(distribution)
-        recorded = {value.distributions[distribution] for _, value in found}
-        if target is None or recorded != {str(target.version)}:
-            return []
-    if any(value.digest != digest for _, value in found) or workspace.pending():
-        return []
-    return found
-
-
-def _carried_files(found: Sequence[tuple[Root, AppliedSet]]) -> tuple[FileResult, ...]:
-    return tuple(
-        FileResult(
-            distribution=file.distribution,
-            version=file.version,
-            root=str(root.path),
-            path=path,
-            outcome="already-applied",
-            pinned=file.pinned,
-            witness="state",
-        )
-        for root, value in found
-        for path, file in value.files.items()
-    )
 
 
 def _steps(
@@ -332,14 +283,10 @@ def _prebuilt(workspace: Workspace, made: SetPlan, options: Options) -> tuple[Ao
                 f"--reinstall-package flashinfer-python flashinfer-python=={flashinfer.version}",
             )
         )
-    binaries = _binaries(workspace, names)
+    binaries = find_aot(workspace.environment, workspace.target("flashinfer-python"), names)
     if binaries and not options.hide_aot:
         raise RefusedError([_aot_problem(binary, made.patch_set.name) for binary in binaries])
     return binaries
-
-
-def _binaries(workspace: Workspace, names: Mapping[str, Sequence[str]]) -> tuple[AotBinary, ...]:
-    return find_aot(workspace.environment, workspace.target("flashinfer-python"), names)
 
 
 def _aot_problem(binary: AotBinary, name: str) -> Problem:

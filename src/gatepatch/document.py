@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,8 @@ def read(path: Path) -> tuple[Cursor, list[Problem], bytes]:
 
 def _compose(data: bytes) -> yaml.Node | None:
     text = data.decode("utf-8")
-    for token in yaml.scan(text, Loader=_Loader):
+    tokens = yaml.scan(text, Loader=_Loader) if _MAY_NAME.search(text) else ()
+    for token in tokens:
         # An alias to an alias to … is how a small document becomes gigabytes.
         if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
             raise yaml.MarkedYAMLError(
@@ -164,6 +166,9 @@ def _compose(data: bytes) -> yaml.Node | None:
             )
     return yaml.compose(text, Loader=_Loader)
 
+
+# Where an anchor or an alias could stand; looking at every token takes as long as composing them.
+_MAY_NAME = re.compile(r"(?:^|[\s\[{,:-])[&*][^\s&]", re.MULTILINE)
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

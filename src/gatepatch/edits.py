@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 from collections.abc import Iterable
@@ -83,6 +82,8 @@ def line_of(data: bytes, offset: int) -> int:
 
 def unified_diff(path: str, before: bytes, after: bytes) -> str:
     """A unified diff with ``a/`` and ``b/`` prefixes; bytes that are not UTF-8 show as escapes."""
+    import difflib
+
     old, new = (
         data.decode("utf-8", "backslashreplace").splitlines(keepends=True)
         for data in (before, after)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -122,6 +121,8 @@ class SignalError(GatepatchError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint that names the nearest known word, or else all of them."""
+    import difflib
+
     known = list(known)
     if near := difflib.get_close_matches(word, known, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from gatepatch.device_probe import Device
-from gatepatch.gates.result import Change
-from gatepatch.spec import Advisory
-from gatepatch.verdict import words_of
+if TYPE_CHECKING:  # a result is made of whatever was loaded to come to it
+    from gatepatch.device_probe import Device
+    from gatepatch.gates.result import Change
+    from gatepatch.spec import Advisory
 
 Outcome: TypeAlias = Literal[
     "applied",
@@ -61,6 +61,8 @@ class Place:
     @classmethod
     def of(cls, change: Change) -> Place:
         """Put an engine's finding into words."""
+        from gatepatch.verdict import words_of
+
         verdicts = [v for v in (change.verdict_before, change.verdict_after) if v is not None]
         words = words_of(*verdicts) if len(verdicts) == 2 else ({}, {})
         return cls(
