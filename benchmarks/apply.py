@@ -57,7 +57,10 @@ class Scratch:
 
     def _pip(self, *words: str) -> None:
         pip = [self.prefix / "bin" / "python", "-m", "pip", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-q", *words], check=True)
+        done = subprocess.run([*pip, "-q", *words], capture_output=True, text=True)
+        # What it says where all went well is that sglang's dependencies are not here.
+        if done.returncode:
+            sys.exit(done.stderr)
 
     def run(self, *words: str) -> str:
         """Run one of the environment's commands; its output."""
@@ -78,7 +81,11 @@ class Scratch:
     def contents(self) -> dict[Path, bytes]:
         """The files that the change is about."""
         (site,) = self.prefix.glob("lib/python*/site-packages")
-        folders = (site / "sglang" / "srt", site / "flashinfer" / "jit", site / "flashinfer" / "data")
+        folders = (
+            site / "sglang" / "srt",
+            site / "flashinfer" / "jit",
+            site / "flashinfer" / "data",
+        )
         found = (path for folder in folders for path in folder.rglob("*"))
         kinds = (".py", ".cuh")
         return {path: path.read_bytes() for path in found if path.suffix in kinds}
