@@ -4,7 +4,7 @@
 #   make test    the tests             make slow     those that take minutes
 #   make lint    ruff and mypy         make package  the wheel, in an empty environment
 #   make conformance   apply and revert on every release there is (downloads 600 MB, once)
-#   make bench   what importing costs  make clean    remove what these made
+#   make bench   speed, as ratios      make clean    remove what these made
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -35,6 +35,7 @@ lint: .venv/.tools
 
 bench: .venv/.package
 	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/apply.py
 
 clean:
 	rm -rf .venv .demo build dist

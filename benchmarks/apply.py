@@ -56,7 +56,7 @@ class Scratch:
         return self.folder / "patches"
 
     def _pip(self, *words: str) -> None:
-        pip = [self.prefix / "bin" / "python", "-m", "pip", "--disable-pip-version-check"]
+        pip = [str(self.prefix / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
         done = subprocess.run([*pip, "-q", *words], capture_output=True, text=True)
         # What it says where all went well is that sglang's dependencies are not here.
         if done.returncode:
@@ -64,7 +64,7 @@ class Scratch:
 
     def run(self, *words: str) -> str:
         """Run one of the environment's commands; its output."""
-        command = [self.prefix / "bin" / words[0], *words[1:]]
+        command = [str(self.prefix / "bin" / words[0]), *words[1:]]
         environment = {**os.environ, "HOME": str(self.folder)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         done = subprocess.run(
