@@ -80,6 +80,7 @@ def test_public_names() -> None:
         "revert",
         "show",
         "status",
+        "trial",
     ]
     assert dir(gatepatch) == gatepatch.__all__
     for name in gatepatch.__all__:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         revert,
         show,
         status,
+        trial,
     )
     from gatepatch.errors import GatepatchError
 
@@ -43,6 +44,7 @@ __all__ = [
     "revert",
     "show",
     "status",
+    "trial",
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gatepatch.arch import Arch
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gatepatch.results import Result
     from gatepatch.spec import PatchSet
     from gatepatch.transaction import Recovered
+    from gatepatch.trials.record import Trial
+    from gatepatch.trials.trial import Teller
     from gatepatch.workspace import Workspace
 
 PathLike = str | Path
@@ -173,9 +175,123 @@ def recover(
     Raises:
         PendingError: It cannot be settled; the backups are kept.
     """
-    from gatepatch import transaction
+    from gatepatch import unfinished
 
-    return transaction.recover(_workspace(python, prefix).roots(), timeout=timeout)
+    return unfinished.recover(_workspace(python, prefix), timeout)
+
+
+def trial(
+    name: str,
+    command: Sequence[str],
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+    assume: str | Sequence[str] = (),
+    all_devices: bool = False,
+    accept_current: bool = False,
+    require_pin: bool = False,
+    hide_aot: bool = False,
+    jit_roots: Sequence[PathLike] = (),
+    metric: str | None = None,
+    metric_json: str | None = None,
+    higher_is_better: bool | None = None,
+    min_gain: float | None = None,
+    max_loss: float | None = None,
+    repeat: int = 5,
+    warmup: int = 1,
+    timeout: float | None = None,
+    lock_timeout: float = 60.0,
+    output: PathLike | None = None,
+    sccache: bool = True,
+    repeat_line: str = "",
+    teller: Teller | None = None,
+) -> Trial:
+    """Run a benchmark without and with a set, and keep the set only if it pays.
+
+    A trial that ends with an error leaves the environment as it was before.
+
+    Args:
+        name: The set's name.
+        command: The benchmark: a program and its arguments.
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+        patches: Folders of your own patch sets.
+        assume: Architectures that stand in for the probe, such as ``sm_120``.
+        all_devices: Demand that every visible device is admitted, not just one.
+        accept_current: Take the present bytes of files edited by hand as the base.
+        require_pin: Refuse files that no pin knows.
+        hide_aot: Move prebuilt modules aside that would be loaded instead of the patched source.
+        jit_roots: More JIT cache roots to clear the set's modules from.
+        metric: Regular expression with one group; its last match in the output is the metric.
+        metric_json: ``FILE:path.to.it``, a number in a JSON file that the benchmark writes.
+        higher_is_better: Unless said, lower for the run time and higher for the others.
+        min_gain: Least gain that pays, as a fraction: 0.02 is 2 %.
+        max_loss: Keep the set without a gain too, if it surely loses no more than this fraction.
+        repeat: Counted runs of each side.
+        warmup: Runs after each switch that do not count.
+        timeout: Seconds until a run is ended and counts as failed.
+        lock_timeout: Seconds to wait for each lock.
+        output: Folder for the record and the report; beside the state if None.
+        sccache: Whether to compile through sccache where it is installed.
+        repeat_line: The command line that repeats the trial, for the report.
+        teller: Is told of the progress.
+
+    Raises:
+        TrialError: The benchmark fails without the set.
+        GatepatchError: Any other refusal or failure.
+        PendingError: It could not all be put back.
+    """
+    from gatepatch import applier
+    from gatepatch.trials import metric as metrics
+    from gatepatch.trials import trial as trials
+    from gatepatch.trials.decide import Rule
+
+    measured = metrics.parse(metric, metric_json)
+    return trials.run_trial(
+        _workspace(python, prefix),
+        name,
+        command,
+        trials.Options(
+            apply=applier.Options(
+                patches=_paths(patches),
+                assume=_archs(assume),
+                all_devices=all_devices,
+                accept_current=accept_current,
+                require_pin=require_pin,
+                hide_aot=hide_aot,
+                jit_roots=_paths(jit_roots),
+                timeout=lock_timeout,
+            ),
+            metric=measured,
+            rule=Rule(
+                higher=metrics.higher_is_better(measured, higher_is_better),
+                min_gain=min_gain,
+                max_loss=max_loss,
+            ),
+            repeat=repeat,
+            warmup=warmup,
+            timeout=timeout,
+            output=Path(output) if output is not None else None,
+            sccache=sccache,
+            repeat_line=repeat_line,
+        ),
+        teller or trials.Teller(),
+    )
+
+
+def trial_history(
+    *, python: PathLike | None = None, prefix: PathLike | None = None
+) -> tuple[dict[str, Any], ...]:
+    """Read the records of the trials in an environment, oldest first.
+
+    Args:
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+    """
+    from gatepatch.trials import record
+
+    return record.history(_workspace(python, prefix).roots())
 
 
 def probe(

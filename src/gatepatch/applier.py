@@ -23,7 +23,8 @@ from gatepatch.spec import Requirements
 from gatepatch.state import AppliedSet, Merge, SetFile
 from gatepatch.target import Root
 from gatepatch.transaction import Committed, commit
-from gatepatch.workspace import Workspace, settled
+from gatepatch.unfinished import settled
+from gatepatch.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,26 @@ def _apply(
 
 def plan(workspace: Workspace, name: str, options: Options) -> Result:
     """Say what ``apply`` would do; see ``gatepatch.plan``."""
+    return rehearse(workspace, name, options).result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """What ``apply`` would do.
+
+    Args:
+        result: As ``gatepatch.plan`` has it.
+        roots: Every root that is touched.
+        archs: The architectures that the set names.
+    """
+
+    result: Result
+    roots: tuple[Root, ...]
+    archs: frozenset[Arch]
+
+
+def rehearse(workspace: Workspace, name: str, options: Options) -> Rehearsed:
+    """Say what ``apply`` would do, and where; nothing is written."""
     made = _plan(workspace, name, options)
     steps, warnings = _steps(workspace, made, options)
     outcome: Outcome = "already-applied"
@@ -122,15 +143,16 @@ def plan(workspace: Workspace, name: str, options: Options) -> Result:
         outcome = "would-apply"
     elif _native(made):
         outcome = "native"
-    return replace(
-        _result(
-            outcome,
-            _set_result(made, steps, outcome, diff=True),
-            warnings=warnings,
-            assumed=options.assume,
-        ),
-        command="plan",
-        pending=workspace.pending(),
+    result = _result(
+        outcome,
+        _set_result(made, steps, outcome, diff=True),
+        warnings=warnings,
+        assumed=options.assume,
+    )
+    return Rehearsed(
+        result=replace(result, command="plan", pending=workspace.pending()),
+        roots=tuple(step.root for step in steps),
+        archs=made.patch_set.archs,
     )
 
 

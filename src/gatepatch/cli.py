@@ -39,14 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Those of this process by default.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in words
     command = next((word for word in words if not word.startswith("-")), "gatepatch")
+    words, benchmark = _without_benchmark(words) if command == "trial" else (words, [])
+    as_json = "--json" in words
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path or a note that ASCII cannot hold
             stream.reconfigure(errors="backslashreplace")
     out, err = Printer(sys.stdout), Printer(sys.stderr)
     try:
         options = _parser(command).parse_args(words)
+        options.benchmark = benchmark
         run: Callable[[argparse.Namespace, Printer, Printer], int] = options.run
         code = run(options, out, err)
         sys.stdout.flush()
@@ -73,6 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fault = GatepatchError(Problem(message=f"{type(error).__name__}: {error}"))
         print(error_json(fault, command))
         return 1
+
+
+def _without_benchmark(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words of gatepatch's own, and those after ``--``: argparse would mix the two up."""
+    end = words.index("--") if "--" in words else len(words)
+    return words[:end], words[end + 1 :]
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

@@ -35,6 +35,7 @@ def check(
     *,
     all_devices: bool = False,
     requires: Requirements = NOTHING,
+    command: str = "apply",
 ) -> Checked:
     """Ask the devices, unless architectures are assumed, and demand one that is named.
 
@@ -46,6 +47,7 @@ def check(
         assume: Architectures that stand in for the probe.
         all_devices: Demand it of every device.
         requires: What an assumption cannot answer.
+        command: The command to type.
 
     Raises:
         ProbeError: None is named, or not all are, or one cannot do what is required, or the devices
@@ -56,9 +58,9 @@ def check(
         return Checked(warnings=tuple(map(_not_asked, wanted(requires).values())))
     answer = probe()
     if isinstance(answer, ProbeFailure):
-        command = f"gatepatch apply {name} --assume {min(archs).name}"
+        line = f"gatepatch {command} {name} --assume {min(archs).name}"
         raise ProbeError(
-            Problem(message=answer.message, hint=f"to apply it without asking a device: {command}")
+            Problem(message=answer.message, hint=f"to {command} it without asking a device: {line}")
         )
     found = [device.arch for device in answer.devices]
     _demand(name, archs, found, f"this machine has {_listed(answer.devices)}", all_devices)

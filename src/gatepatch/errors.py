@@ -105,6 +105,12 @@ class PendingError(GatepatchError):
     exit_code = 4
 
 
+class TrialError(GatepatchError):
+    """A trial could not be made: the benchmark fails without the set; nothing was changed."""
+
+    code = "trial"
+
+
 class SignalError(GatepatchError):
     """A signal arrived before the commit point; nothing was changed.
 

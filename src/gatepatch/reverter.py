@@ -18,8 +18,9 @@ from gatepatch.results import FileResult, Outcome, Result, SetResult, together
 from gatepatch.state import AppliedSet, FileRecord, SetFile, State
 from gatepatch.target import Root
 from gatepatch.transaction import Committed, commit
+from gatepatch.unfinished import settled
 from gatepatch.verdict import Goal
-from gatepatch.workspace import Workspace, settled
+from gatepatch.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from pathlib import Path
-from typing import TypeVar
 
+from gatepatch import trialmark
 from gatepatch.environment import Environment
-from gatepatch.errors import GatepatchError, RefusedError, StaleError
+from gatepatch.errors import GatepatchError
 from gatepatch.state import State
 from gatepatch.target import Root, Target, find_target, roots
-from gatepatch.transaction import pending, read_blob, read_state, recover
-
-TRIES = 20
-"""How often an operation is planned anew because another process changed something meanwhile."""
-
-T = TypeVar("T")
+from gatepatch.transaction import pending, read_blob, read_state
 
 
 class Workspace:
-    """An environment as one command sees it; nothing is written through it."""
+    """An environment as one command sees it; nothing is written through it.
 
-    def __init__(self, environment: Environment):
+    Args:
+        environment: The environment.
+        trial: The id of the trial that this is part of; every other one keeps it out.
+    """
+
+    def __init__(self, environment: Environment, trial: str | None = None):
         self.environment = environment
+        self.trial = trial
         self._targets: dict[str, Target | None] = {}
         self._states: dict[Path, State] = {}
+
+    def fresh(self) -> Workspace:
+        """The same environment, read anew."""
+        return Workspace(self.environment, self.trial)
 
     def target(self, distribution: str) -> Target | None:
         """An installed distribution; None if it is not installed."""
@@ -45,7 +50,28 @@ class Workspace:
 
     def pending(self) -> str | None:
         """One line on an interrupted change; None if there is none."""
-        return next((line for line in map(pending, self.roots()) if line), None)
+        roots = self.roots()
+        changes = (line for line in map(pending, roots) if line)
+        killed = (mark for mark in map(trialmark.killed, roots) if mark)
+        trials = (
+            f"a trial of {mark.name}, begun {mark.began}, was killed: what it changed is to be "
+            "put back: gatepatch recover"
+            for mark in killed
+        )
+        return next(itertools.chain(changes, trials), None)
+
+    def running(self) -> str | None:
+        """One line on a trial that another process runs here; None if none does."""
+        marks = (mark for mark in map(trialmark.running, self.roots()) if mark)
+        return next(
+            (
+                f"process {mark.process} runs a trial of {mark.name} here, begun {mark.began}: "
+                "what is applied changes until it is over"
+                for mark in marks
+                if mark.id != self.trial
+            ),
+            None,
+        )
 
     def blob(self, root: Root, digest: str) -> bytes | None:
         """Some bytes of a root's store; None if they are not there or are damaged."""
@@ -62,28 +88,3 @@ class Workspace:
         """
         folders = [(folder, folder.stat().st_mtime_ns) for folder in self.environment.paths]
         return folders, [(root.path, read_state(root)) for root in self.roots()]
-
-
-def settled(workspace: Workspace, operation: Callable[[Workspace], T], timeout: float) -> T:
-    """Run an operation on a settled environment, anew while other processes change it.
-
-    A plan that is made while another process replaces files sees some of them as foreign.
-
-    Args:
-        workspace: For the first try; every other gets a fresh one.
-        operation: Plans, and commits what it has planned.
-        timeout: Seconds to wait for each lock.
-    """
-    for last in (*[False] * (TRIES - 1), True):
-        if workspace.pending():
-            recover(workspace.roots(), timeout=timeout)
-            workspace = Workspace(workspace.environment)
-        seen = workspace.stamp()
-        try:
-            return operation(workspace)
-        except (StaleError, RefusedError) as error:
-            workspace = Workspace(workspace.environment)
-            moved = isinstance(error, StaleError) or workspace.stamp() != seen
-            if last or not (moved or workspace.pending()):
-                raise
-    raise AssertionError("unreachable")

@@ -13,6 +13,7 @@ SUMMARIES = {
     "status": "say what is applied, going by the files themselves",
     "revert": "put the originals back, byte for byte",
     "recover": "settle an interrupted change",
+    "trial": "run a benchmark without and with a set, and keep the set only if it pays",
     "cache": "list what FlashInfer's JIT has built, or check it",
     "lint": "check patch sets",
     "pin": "work a set out for released versions, for review",

@@ -1,0 +1,1 @@
+"""Trials: a benchmark without and with a set, which decides whether the set stays."""
