@@ -138,6 +138,8 @@ def rehearse(workspace: Workspace, name: str, options: Options) -> Rehearsed:
     """Say what ``apply`` would do, and where; nothing is written."""
     made = _plan(workspace, name, options)
     steps, warnings = _steps(workspace, made, options)
+    if running := workspace.running():
+        warnings = (running, *warnings)
     outcome: Outcome = "already-applied"
     if any(step.reconciled.before for step in steps):
         outcome = "would-apply"

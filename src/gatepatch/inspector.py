@@ -29,7 +29,8 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
     known = catalog.files(patches)
     if name is not None and name not in sets:
         catalog.find(name, patches)  # an unknown name is an error, with the nearest
-    warnings: list[str] = []
+    running = workspace.running()
+    warnings = [running] if running else []
     for other in [name] if name else known:
         if other in known:
             try:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from gatepatch import jitcache, transaction, trialmark
 from gatepatch.change import Committed, Recovered
-from gatepatch.errors import RefusedError, StaleError
+from gatepatch.errors import PendingError, Problem, RefusedError, StaleError
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.reconcile import Reconciled, Wanted, reconcile
 from gatepatch.reconcile import transaction as together
@@ -139,13 +139,29 @@ def _end_trial(workspace: Workspace, mark: Mark, timeout: float) -> tuple[Recove
 def _put_back(
     workspace: Workspace, mark: Mark, states: Mapping[Root, State], timeout: float
 ) -> tuple[Reconciled, ...]:
+    """Put the trial's set back to what it was.
+
+    Raises:
+        PendingError: Someone has edited a file meanwhile.
+    """
     jit_roots = [path for path in map(Path, mark.jit_roots) if path.is_dir()]
-    for _ in range(TRIES - 1):
+    for last in (*[False] * (TRIES - 1), True):
         try:
             return put(workspace, mark.name, states, jit_roots=jit_roots, timeout=timeout)[1]
         except StaleError:  # another process settles it too
+            if last:
+                raise
             workspace = workspace.fresh()
-    return put(workspace, mark.name, states, jit_roots=jit_roots, timeout=timeout)[1]
+        except RefusedError as error:
+            path = mark.roots[0].state_dir / trialmark.NAME
+            told = Problem(
+                message=f"a trial of {mark.name} was killed, and what it changed cannot be put back",
+                where=str(path),
+                hint="put the file back and run: gatepatch recover. Or remove this mark, and all "
+                "stays as it is now",
+            )
+            raise PendingError((*error.problems, told)) from None
+    raise AssertionError("unreachable")
 
 
 def _state_of(mark: Mark) -> State:

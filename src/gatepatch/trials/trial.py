@@ -185,6 +185,7 @@ class _Trial:
             decision: Decision | None = None
             try:
                 decision = self._decide()
+                self.noted.check()
                 self._settle(decision)
             except BaseException as error:
                 self.teller.line("putting everything back as it was")

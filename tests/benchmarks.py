@@ -1,0 +1,58 @@
+"""Synthetic benchmarks for trials: shell scripts, which start in a few milliseconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lookalikes import contents
+
+WITH = '[ "$GATEPATCH_TRIAL_SIDE" = with ]'
+"""Whether the run is one with the set."""
+
+
+def script(folder: Path, text: str, name: str = "bench.sh") -> list[str]:
+    """Write a benchmark; return the command that runs it. ``$HERE`` is a folder of its own."""
+    path = folder / name
+    path.write_text(f"HERE={folder}\n{text}\n")
+    return ["sh", str(path)]
+
+
+def throughput(without: str, having: str) -> str:
+    """A benchmark that prints a throughput: one of a side's values, run by run."""
+    return f"""
+values="{without}"; if {WITH}; then values="{having}"; fi
+set -- $values
+shift $(( (GATEPATCH_TRIAL_RUN - 1) % $# ))
+echo "throughput: 1.0"
+echo "throughput: $1 tokens/s"
+"""
+
+
+def installed(prefix: Path) -> dict[str, bytes]:
+    """The files of an environment, without gatepatch's own."""
+    return {p: data for p, data in contents(prefix).items() if not p.startswith(".gatepatch/")}
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not come to be so in time"
+        time.sleep(0.01)
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that has ended and is not waited for does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def number_in(path: Path) -> int:
+    """The process id that a benchmark has written, once it has."""
+    wait_for(lambda: path.exists() and path.read_text().endswith("\n"))
+    return int(path.read_text())
