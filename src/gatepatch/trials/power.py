@@ -15,6 +15,9 @@ FAR_BELOW = 0.7
 MIN_SAMPLES = 3
 """A spike says nothing."""
 
+KEPT = 200
+"""Samples of one device and run in a record, at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
@@ -59,13 +62,31 @@ class Use:
     memory: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spin:
+    """A device that looks as if it spun during a run, in words."""
+
+    device: str
+    words: str
+
+
 def use(samples: Sequence[Sample]) -> tuple[Use, ...]:
     """Sum up each device's samples of one run."""
     devices = dict.fromkeys(sample.device for sample in samples)
     return tuple(_use(device, [s for s in samples if s.device == device]) for device in devices)
 
 
-def spinning(run: Sequence[Use], baseline: Sequence[Use]) -> tuple[str, ...]:
+def thinned(samples: Sequence[Sample]) -> tuple[Sample, ...]:
+    """Few enough samples for a record: means over equal stretches of time."""
+    found: list[Sample] = []
+    for device in dict.fromkeys(sample.device for sample in samples):
+        own = [sample for sample in samples if sample.device == device]
+        size = -(-len(own) // KEPT)
+        found += [_mean(own[first : first + size]) for first in range(0, len(own), size)]
+    return tuple(sorted(found, key=lambda sample: sample.second))
+
+
+def spinning(run: Sequence[Use], baseline: Sequence[Use]) -> tuple[Spin, ...]:
     """Say which devices look as if they waited in a loop: busy, far below the baseline's power.
 
     Args:
@@ -79,11 +100,11 @@ def spinning(run: Sequence[Use], baseline: Sequence[Use]) -> tuple[str, ...]:
             continue
         usual = statistics.median(drawn)
         if each.busy_share >= 0.5 and each.watts <= FAR_BELOW * usual:
-            found.append(
-                f"looks like spinning: {each.device} is busy by utilisation "
-                f"({each.busy:.0f} %) at {each.watts:.0f} W, where the baseline draws "
-                f"{usual:.0f} W: it waits in a loop rather than works"
+            words = (
+                f"{each.device}: busy by utilisation ({each.busy:.0f} %) at {each.watts:.0f} W, "
+                f"where the baseline draws {usual:.0f} W: it waits in a loop rather than works"
             )
+            found.append(Spin(device=each.device, words=words))
     return tuple(found)
 
 
@@ -98,6 +119,21 @@ def _use(device: str, samples: Sequence[Sample]) -> Use:
         busy_share=len(busy) / len(samples),
         clock=_median(s.clock for s in samples),
         memory=max((s.memory for s in samples if s.memory is not None), default=None),
+    )
+
+
+def _mean(samples: Sequence[Sample]) -> Sample:
+    def mean(values: Iterable[float | None]) -> float | None:
+        told = [value for value in values if value is not None]
+        return round(statistics.fmean(told), 2) if told else None
+
+    return Sample(
+        second=samples[len(samples) // 2].second,
+        device=samples[0].device,
+        watts=mean(s.watts for s in samples),
+        busy=mean(s.busy for s in samples),
+        clock=mean(s.clock for s in samples),
+        memory=mean(s.memory for s in samples),
     )
 
 

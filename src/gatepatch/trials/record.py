@@ -13,7 +13,7 @@ from gatepatch.report import document
 from gatepatch.results import Outcome
 from gatepatch.target import Root
 from gatepatch.trials.decide import Decision
-from gatepatch.trials.power import Sample, Use
+from gatepatch.trials.power import Sample, Spin, Use
 from gatepatch.trials.schedule import Side
 
 FOLDER = "trials"
@@ -36,6 +36,7 @@ class Run:
         notes: What a person should know, such as processes that it left behind.
         last_lines: Of its output; only of a run that failed.
         uses: What the devices did.
+        spins: Which devices look as if they spun.
         samples: In the order of time.
     """
 
@@ -51,6 +52,7 @@ class Run:
     notes: tuple[str, ...] = ()
     last_lines: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
+    spins: tuple[Spin, ...] = ()
     samples: tuple[Sample, ...] = ()
 
 

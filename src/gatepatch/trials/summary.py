@@ -25,33 +25,51 @@ def costs(runs: Sequence[Run]) -> tuple[float, ...]:
     return tuple(round(run.seconds - usual[run.side], 3) for run in first if run.side in usual)
 
 
+def figures(trial: Trial) -> list[str]:
+    """Each side's mean, spread and values."""
+    sides: tuple[Side, Side] = ("without", "with")
+    return [
+        f"{f'{side} {trial.set}':{len(trial.set) + 8}}  {_spread(values)}"
+        for side in sides
+        if (values := trial.metrics(side))
+    ]
+
+
+def switches(trial: Trial) -> dict[str, str]:
+    """What the switches cost, in words."""
+    changes = ", ".join(f"{value:.2f} s" for value in trial.switches.seconds)
+    first = ", ".join(f"{value:+.1f} s" for value in trial.switches.warm_up)
+    return {
+        "putting the set in or out": changes,
+        "first run after it, against the side's median run": first or "not known",
+        "compiled through": trial.switches.through or "the compiler itself",
+    }
+
+
 def lines(trial: Trial) -> list[str]:
     """The summary."""
-    found = []
-    sides: tuple[Side, Side] = ("without", "with")
-    for side in sides:
-        if values := trial.metrics(side):
-            name = f"{side} {trial.set}"
-            found.append(f"  {name:{len(trial.set) + 8}}  {_spread(values)}")
+    found = figures(trial)
     if trial.decision:
-        found.append(f"  {trial.decision.reason}")
-    if any(cost > 0 for cost in trial.switches.warm_up):
-        told = ", ".join(f"{cost:+.1f} s" for cost in trial.switches.warm_up)
-        found.append(f"  first runs after a switch, against the median run: {told}")
-    found += [f"  {line}" for line in dict.fromkeys(_spins(trial))]
+        found.append(trial.decision.reason)
+    found += [f"{name}: {value}" for name, value in switches(trial).items() if value]
+    found += spins(trial)
     if trial.page:
-        found.append(f"  report: {trial.page}")
+        found.append(f"report: {trial.page}")
     if trial.record:
-        found.append(f"  record: {trial.record}")
-    return found
+        found.append(f"record: {trial.record}")
+    return [f"  {line}" for line in found]
 
 
-def _spins(trial: Trial) -> list[str]:
+def spins(trial: Trial) -> list[str]:
+    """Which runs look like spinning, and how, once a device."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for run in trial.runs:
+        for spin in run.spins:
+            found.setdefault(spin.device, []).append((run.number, spin.words))
     return [
-        f"run {run.number} {note}"
-        for run in trial.runs
-        for note in run.notes
-        if note.startswith("looks like")
+        f"{'run' if len(group) == 1 else 'runs'} {', '.join(str(number) for number, _ in group)} "
+        f"{'looks' if len(group) == 1 else 'look'} like spinning, {group[-1][1]}"
+        for group in found.values()
     ]
 
 

@@ -30,7 +30,7 @@ from gatepatch.trialmark import Mark
 from gatepatch.trials import compiler_cache, page, record, runs
 from gatepatch.trials.decide import Decision, Rule, decide
 from gatepatch.trials.metric import InOutput, Metric, NoMetricError, RunTime
-from gatepatch.trials.power import Use, spinning, use
+from gatepatch.trials.power import Spin, Use, spinning, thinned, use
 from gatepatch.trials.record import Run, Switches, Trial
 from gatepatch.trials.sample import Sampler, sampling
 from gatepatch.trials.schedule import Side, Step, steps
@@ -326,7 +326,7 @@ class _Trial:
         self.teller.line(f"run {step.number} of {total}, {step.side} {self.name}{kind}")
         run = self._execute(step)
         self.runs.append(run)
-        for note in run.notes:
+        for note in (*run.notes, *(f"looks like spinning, {s.words}" for s in run.spins)):
             self.teller.line(f"  {note}")
         if not run.problem:
             self.teller.line(f"  {_told(self.options.metric, run)}")
@@ -382,10 +382,11 @@ class _Trial:
             code=ended.code,
             metric=value,
             problem=problem,
-            notes=(*self._notes(ended), *self._spinning(step, uses)),
+            notes=tuple(_left(ended)),
             last_lines=tuple(runs.last_lines(ended.output)) if problem else (),
             uses=uses,
-            samples=samples,
+            spins=self._spinning(step, uses),
+            samples=thinned(samples),
         )
 
     @contextlib.contextmanager
@@ -399,13 +400,7 @@ class _Trial:
         if sampler.missing:
             self.warnings.append(f"{_NO_SAMPLES}: {sampler.missing}")
 
-    def _notes(self, ended: runs.Ended) -> Iterator[str]:
-        if ended.left:
-            yield f"left processes behind, which were ended: {', '.join(ended.left)}"
-        if ended.stuck:
-            yield f"left processes behind that could not be ended: {', '.join(ended.stuck)}"
-
-    def _spinning(self, step: Step, uses: Sequence[Use]) -> tuple[str, ...]:
+    def _spinning(self, step: Step, uses: Sequence[Use]) -> tuple[Spin, ...]:
         if step.side == "without":
             return ()
         baseline = [u for r in self.runs if r.side == "without" and r.counted for u in r.uses]
@@ -513,3 +508,11 @@ def _told(metric: Metric, run: Run) -> str:
             return f"{run.seconds:.3f} s"
         case InOutput() | _:
             return f"{run.metric:g} ({run.seconds:.1f} s)"
+
+
+def _left(ended: runs.Ended) -> Iterator[str]:
+    """What a run left behind."""
+    if ended.left:
+        yield f"left processes behind, which were ended: {', '.join(ended.left)}"
+    if ended.stuck:
+        yield f"left processes behind that could not be ended: {', '.join(ended.stuck)}"
