@@ -127,11 +127,13 @@ class Rehearsed:
         result: As ``gatepatch.plan`` has it.
         roots: Every root that is touched.
         archs: The architectures that the set names.
+        compiles: Whether FlashInfer compiles anything of what is edited.
     """
 
     result: Result
     roots: tuple[Root, ...]
     archs: frozenset[Arch]
+    compiles: bool
 
 
 def rehearse(workspace: Workspace, name: str, options: Options) -> Rehearsed:
@@ -155,6 +157,7 @@ def rehearse(workspace: Workspace, name: str, options: Options) -> Rehearsed:
         result=replace(result, command="plan", pending=workspace.pending()),
         roots=tuple(step.root for step in steps),
         archs=made.patch_set.archs,
+        compiles=bool(_jit(made.targets).get("flashinfer")),
     )
 
 

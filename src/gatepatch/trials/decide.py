@@ -101,22 +101,22 @@ def _half_width(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _judge(gain: float, low: float, high: float, rule: Rule) -> tuple[Verdict, bool, str]:
-    span = f"between {percent(low)} and {percent(high)} with {CONFIDENCE:.0%} confidence"
+    span = f"(between {percent(low)} and {percent(high)} with {CONFIDENCE:.0%} confidence)"
     tolerated = rule.max_loss is not None and low >= -rule.max_loss
     if low > 0:
         if gain >= (rule.min_gain or 0):
-            return "gain", True, f"a gain of {percent(gain)}, {span}"
+            return "gain", True, f"a gain of {percent(gain)} {span}"
         if rule.max_loss is None:
             asked = f"less than the {percent(rule.min_gain or 0)} asked for"
-            return "small-gain", False, f"a gain of {percent(gain)}, {span}: {asked}"
+            return "small-gain", False, f"a gain of {percent(gain)} {span}, {asked}"
     if tolerated:
         within = f"no more than the loss of {rule.max_loss:.2%} that --max-loss allows"
-        return "within-max-loss", True, f"{percent(gain)}, {span}: {within}"
+        return "within-max-loss", True, f"{percent(gain)} {span}, {within}"
     if high < 0:
-        return "loss", False, f"a loss of {percent(-gain, sign=False)}: {percent(gain)}, {span}"
+        return "loss", False, f"a loss of {percent(-gain, sign=False)} {span}"
     seen = percent((high - low) / 2, sign=False)
     reason = (
-        f"no difference: {percent(gain)}, {span}, which is inside the noise; these runs can tell "
+        f"no difference: {percent(gain)} {span} is inside the noise; these runs can tell "
         f"differences of about {seen} and more, and a higher --repeat makes that finer"
     )
     return "no-difference", False, reason

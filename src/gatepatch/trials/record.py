@@ -120,13 +120,12 @@ class Trial:
     record: str = ""
     page: str = ""
 
-    def metrics(self, side: Side) -> list[float]:
-        """The metrics of one side's counted runs."""
-        return [
-            run.metric
-            for run in self.runs
-            if run.side == side and run.counted and run.metric is not None
-        ]
+
+def metrics(runs: Iterable[Run], side: Side) -> list[float]:
+    """The metrics of one side's counted runs."""
+    return [
+        run.metric for run in runs if run.side == side and run.counted and run.metric is not None
+    ]
 
 
 def to_json(trial: Trial) -> str:

@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Sequence
 
-from gatepatch.trials.record import Run, Trial
+from gatepatch.trials.record import Run, Trial, metrics
 from gatepatch.trials.schedule import Side
 
 
@@ -25,13 +25,22 @@ def costs(runs: Sequence[Run]) -> tuple[float, ...]:
     return tuple(round(run.seconds - usual[run.side], 3) for run in first if run.side in usual)
 
 
+def of_run(run: Run) -> list[str]:
+    """What one run did."""
+    found = [*run.notes, *(f"looks like spinning, {spin.words}" for spin in run.spins)]
+    if run.problem:
+        return [*found, run.problem]
+    time = f"{run.seconds:.2f} s"
+    return [*found, time if run.metric is None else f"{run.metric:.5g} (run time {time})"]
+
+
 def figures(trial: Trial) -> list[str]:
     """Each side's mean, spread and values."""
     sides: tuple[Side, Side] = ("without", "with")
     return [
         f"{f'{side} {trial.set}':{len(trial.set) + 8}}  {_spread(values)}"
         for side in sides
-        if (values := trial.metrics(side))
+        if (values := metrics(trial.runs, side))
     ]
 
 
