@@ -166,7 +166,7 @@ def test_a_kill_at_any_step_is_settled_by_recover(
     server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-    killed_at_each_step(server, tmp_path, 23)
+    killed_at_each_step(server, tmp_path, 41)
 
 
 @pytest.mark.slow

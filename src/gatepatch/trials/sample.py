@@ -24,12 +24,13 @@ class Sampler:
 
     Args:
         uuids: The devices to look at; all for none.
+        interval: Seconds between two looks.
 
     Attributes:
         missing: Why there are none; empty while there may be some.
     """
 
-    def __init__(self, uuids: Sequence[str] = (), interval: float = INTERVAL):
+    def __init__(self, uuids: Sequence[str], interval: float):
         self.missing = ""
         self._samples: list[Sample] = []
         self._rest = b""
@@ -77,7 +78,7 @@ class Sampler:
 @contextlib.contextmanager
 def sampling(uuids: Sequence[str] = ()) -> Iterator[Sampler]:
     """Sample while the block runs."""
-    sampler = Sampler(uuids)
+    sampler = Sampler(uuids, INTERVAL)
     try:
         yield sampler
     finally:
