@@ -12,6 +12,36 @@ WITH = '[ "$GATEPATCH_TRIAL_SIDE" = with ]'
 """Whether the run is one with the set."""
 
 
+SET = "toy"
+"""A set of text edits: planned in milliseconds, where gates in Python take a parser."""
+
+_SET = """
+schema: 1
+name: toy
+summary: Two files at once
+why: A trial's own tests want a set that is planned fast.
+admit: [sm_120, sm_121]
+like: sm_100
+targets:
+  - distribution: flashinfer-python
+    versions: "==0.6.3"
+    files:
+      - path: flashinfer/jit/comm.py
+        edits:
+          - text: {find: "[9, 10]", replace: "[9, 10, 12]", unproved: A test.}
+      - path: flashinfer/data/include/flashinfer/comm/trtllm_allreduce.cuh
+        edits:
+          - text: {find: "< 1200", replace: "< 1300", count: 13, unproved: A test.}
+"""
+
+
+def write_toy_set(folder: Path) -> Path:
+    """Write the set; return the folder that it is in."""
+    folder.mkdir()
+    (folder / "toy.yaml").write_text(_SET)
+    return folder
+
+
 def script(folder: Path, text: str, name: str = "bench.sh") -> list[str]:
     """Write a benchmark; return the command that runs it. ``$HERE`` is a folder of its own."""
     path = folder / name

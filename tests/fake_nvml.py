@@ -40,12 +40,6 @@ def nvmlDeviceGetHandleByIndex(index):
     return _ORDER[index]
 
 
-def nvmlDeviceGetHandleByUUID(uuid):
-    if uuid not in _ORDER:
-        raise NVMLError("not found")
-    return uuid
-
-
 def nvmlDeviceGetUUID(handle):
     return handle
 

@@ -11,9 +11,15 @@ from typing import Any
 import pytest
 
 import gatepatch
-from benchmarks import WITH, installed, is_alive, number_in, script, throughput
+from benchmarks import SET, WITH, installed, is_alive, number_in, script, throughput, write_toy_set
 from gatepatch import api, cli, trialmark
-from gatepatch.errors import GatepatchError, LockTimeoutError, RefusedError, TrialError
+from gatepatch.errors import (
+    GatepatchError,
+    LockTimeoutError,
+    RefusedError,
+    TransactionError,
+    TrialError,
+)
 from gatepatch.results import Outcome
 from gatepatch.trials.record import Trial
 from gatepatch.trials.trial import Teller
@@ -21,10 +27,14 @@ from lookalikes import COMM, HEADER, make_server
 from test_sets_together import text_edit, write_set
 from trees import site_of
 
-SET = "sm120-allreduce"
 METRIC = r"throughput: ([0-9.]+)"
 STEADY = "100 101 100.5"
 Ran = tuple[int, str, str]
+
+
+@pytest.fixture(autouse=True)
+def _toy_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEPATCH_PATCHES", str(write_toy_set(tmp_path / "toy")))
 
 
 @pytest.fixture
@@ -311,7 +321,7 @@ def test_nobody_changes_the_environment_meanwhile(bench: Bench) -> None:
     class Meddler(Teller):
         def output(self, data: bytes) -> None:
             for call in (gatepatch.revert, lambda **o: gatepatch.apply(SET, assume="sm_120", **o)):
-                with pytest.raises(LockTimeoutError, match="runs a trial of sm120-allreduce"):
+                with pytest.raises(LockTimeoutError, match=f"runs a trial of {SET}"):
                     call(prefix=bench.prefix)
             with pytest.raises(LockTimeoutError):
                 gatepatch.trial(SET, ["true"], prefix=bench.prefix, assume="sm_120")
@@ -351,6 +361,19 @@ def test_records_go_where_they_are_wanted(bench: Bench, tmp_path: Path) -> None:
     written = json.loads(Path(trial.record).read_text())
     assert (written["schema"], written["command"], written["id"]) == (1, "trial", trial.id)
     assert api.trial_history(prefix=bench.prefix) == (written,)
+
+
+def test_history_of_one_set(bench: Bench) -> None:
+    bench.trial(throughput("100", "101"), repeat=1)
+    assert len(api.trial_history(SET, prefix=bench.prefix)) == 1
+    assert api.trial_history("other", prefix=bench.prefix) == ()
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_run(bench: Bench) -> None:
+    (site_of(bench.prefix) / ".gatepatch").write_text("no folder")
+    with pytest.raises(TransactionError, match="Not a directory; nothing was changed"):
+        bench.trial("exit 1")
+    (site_of(bench.prefix) / ".gatepatch").unlink()
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,22 @@ from pathlib import Path
 import pytest
 
 import gatepatch
-from benchmarks import WITH, installed, is_alive, number_in, script, throughput, wait_for
+from benchmarks import (
+    SET,
+    WITH,
+    installed,
+    is_alive,
+    number_in,
+    script,
+    throughput,
+    wait_for,
+    write_toy_set,
+)
 from crashing import SignalAt, counting, in_child
 from gatepatch import cli, trialmark
 from lookalikes import make_server
 from trees import site_of
 
-SET = "sm120-allreduce"
 SLEEPS = f"{throughput('100', '110')}\nif {WITH}; then echo $PPID > $HERE/keeper; echo $$ > $HERE/pid; sleep 100; fi"
 
 
@@ -61,8 +70,13 @@ class Trial:
         wait_for(lambda: not is_alive(self.keeper))
 
 
+@pytest.fixture(autouse=True)
+def _toy_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEPATCH_PATCHES", str(write_toy_set(tmp_path / "toy")))
+
+
 @pytest.fixture(params=["pristine", "applied"])
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def server(request: pytest.FixtureRequest, tmp_path: Path, _toy_set: None) -> Path:
     """An environment, in which the set may have been applied before the trial."""
     prefix = make_server(tmp_path)
     if request.param == "applied":

@@ -12,6 +12,8 @@ from packaging.version import Version
 import fake_nvml
 import gatepatch
 from benchmarks import WITH, script, throughput, wait_for
+from gatepatch.arch import Arch
+from gatepatch.device_probe import Device
 from gatepatch.errors import UsageError
 from gatepatch.trials import compiler_cache, sample, summary
 from gatepatch.trials.charts import ticks
@@ -172,6 +174,30 @@ def test_devices_are_found_by_uuid_and_all_without_one() -> None:
     assert {s.device for s in sampled([])[0]} == {"GPU-a", "GPU-b"}
 
 
+@pytest.mark.parametrize(
+    ("value", "uuids"),
+    [
+        (None, ()),
+        ("", ()),
+        ("0,1", ()),  # CUDA's numbers, which NVML does not know
+        ("GPU-8932f937, GPU-1", ("GPU-8932f937", "GPU-1")),
+        ("GPU-1,2", ()),
+    ],
+)
+def test_visible_devices_are_known_where_the_variable_has_uuids(
+    value: str | None, uuids: tuple[str, ...]
+) -> None:
+    environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
+    assert sample.visible((), environment) == uuids
+    device = Device(index=0, name="T", arch=Arch(9, 0), uuid="GPU-9", pci="", peers=())
+    assert sample.visible((device,), environment) == ("GPU-9",)
+
+
+@pytest.mark.usefixtures("nvml")
+def test_a_uuid_may_be_shortened() -> None:
+    assert {s.device for s in sampled(["GPU-"])[0]} == {"GPU-a", "GPU-b"}
+
+
 def test_what_a_device_does_not_tell_is_left_out(nvml: Path) -> None:
     nvml.write_text('{"GPU-a": null, "GPU-b": [75, 0]}')
     assert {(s.watts, s.busy, s.clock) for s in sampled(["GPU-a"])[0]} == {(None, None, 1980)}
@@ -179,7 +205,7 @@ def test_what_a_device_does_not_tell_is_left_out(nvml: Path) -> None:
 
 @pytest.mark.usefixtures("nvml")
 def test_without_an_answer_it_is_said_why() -> None:
-    assert sampled(["GPU-c"]) == ([], "NVML does not answer: not found")
+    assert sampled(["GPU-c"]) == ([], "NVML does not answer: it does not know GPU-c")
 
 
 def test_without_nvml_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,17 +281,19 @@ def trial(
 
 
 def trial_history(
-    *, python: PathLike | None = None, prefix: PathLike | None = None
+    name: str | None = None, *, python: PathLike | None = None, prefix: PathLike | None = None
 ) -> tuple[dict[str, Any], ...]:
     """Read the records of the trials in an environment, oldest first.
 
     Args:
+        name: The set's name; all sets for None.
         python: Interpreter of another environment.
         prefix: Folder of another environment.
     """
     from gatepatch.trials import record
 
-    return record.history(_workspace(python, prefix).roots())
+    found = record.history(_workspace(python, prefix).roots())
+    return tuple(entry for entry in found if name in (None, entry["set"]))
 
 
 def probe(

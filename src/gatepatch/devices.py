@@ -75,6 +75,14 @@ def check(
     )
 
 
+def seen() -> tuple[Device, ...]:
+    """The visible devices, where CuPy is there to ask; none otherwise."""
+    if importlib.util.find_spec("cupy") is None:
+        return ()
+    answer = probe()
+    return () if isinstance(answer, ProbeFailure) else answer.devices
+
+
 def warn(archs: frozenset[Arch], assume: Sequence[Arch]) -> tuple[str, ...]:
     """Say so where a set is applied and no device is one that it names."""
     if assume:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gatepatch import locks
+from gatepatch import locks, settle
 from gatepatch.errors import LockTimeoutError, PendingError, Problem
 from gatepatch.files import read, remove, sync_folder, write_new
 from gatepatch.target import Root
@@ -65,17 +65,15 @@ def held(marks: Sequence[Mark], timeout: float) -> Iterator[None]:
 
     Raises:
         LockTimeoutError: A lock was not had in time, or another trial is marked.
+        TransactionError: A state folder cannot be written.
     """
     folders = [mark.root.state_dir for mark in marks]
     with contextlib.ExitStack() as stack:
-        with _locked(folders, timeout):
-            for folder in folders:
-                if (folder / NAME).exists():
-                    raise LockTimeoutError(_running(folder / NAME, read_mark(folder)))
-            for mark in reversed(marks):  # the first one counts
-                write_new(mark.root.state_dir / NAME, _document(mark))
-                sync_folder(mark.root.state_dir)
-                stack.callback(os.close, _hold(mark.root.state_dir / NAME))
+        try:
+            _begin(marks, timeout, stack)
+        except OSError as error:
+            drop(folders, marks[0].id, timeout)
+            raise settle.explained(error) from error
         try:
             yield
         except PendingError:
@@ -84,6 +82,18 @@ def held(marks: Sequence[Mark], timeout: float) -> Iterator[None]:
             drop(folders, marks[0].id, timeout)
             raise
         drop(folders, marks[0].id, timeout)
+
+
+def _begin(marks: Sequence[Mark], timeout: float, stack: contextlib.ExitStack) -> None:
+    folders = [mark.root.state_dir for mark in marks]
+    with _locked(folders, timeout):
+        for folder in folders:
+            if (folder / NAME).exists():
+                raise LockTimeoutError(_running(folder / NAME, read_mark(folder)))
+        for mark in reversed(marks):  # the first one counts
+            write_new(mark.root.state_dir / NAME, _document(mark))
+            sync_folder(mark.root.state_dir)
+            stack.callback(os.close, _hold(mark.root.state_dir / NAME))
 
 
 def drop(folders: Sequence[Path], name: str, timeout: float) -> None:

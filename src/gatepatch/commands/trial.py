@@ -168,7 +168,7 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
 
 
 def _history(options: Namespace, out: Printer) -> int:
-    found = api.trial_history(python=options.python, prefix=options.prefix)
+    found = api.trial_history(options.set, python=options.python, prefix=options.prefix)
     if options.json:
         out.line(document("trial", trials=found))
         return 0

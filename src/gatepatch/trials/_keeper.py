@@ -29,7 +29,8 @@ class Keeper:
 
     Args:
         request: ``command``, ``timeout`` (seconds or None), ``grace`` (seconds between the polite
-            and the other signal).
+            and the other signal), ``spared`` (names of programs whose daemons are not the
+            benchmark's, such as a compiler cache's server).
     """
 
     def __init__(self, request: dict[str, Any]):
@@ -103,7 +104,8 @@ class Keeper:
 
     def _alive(self) -> dict[int, str]:
         self._reap()
-        return descendants(os.getpid())
+        spared = self.request["spared"]
+        return {pid: name for pid, name in descendants(os.getpid()).items() if name not in spared}
 
     def _end_all(self) -> list[str]:
         """End everything that is left: politely, then not; return what cannot be ended."""

@@ -43,11 +43,16 @@ def say(document: dict[str, Any]) -> None:
 
 
 def _devices(nvml: Any, uuids: list[str]) -> list[tuple[str, Any]]:
-    """Handles by UUID: NVML's order is not CUDA's, and it ignores CUDA_VISIBLE_DEVICES."""
-    if uuids:
-        return [(uuid, nvml.nvmlDeviceGetHandleByUUID(uuid)) for uuid in uuids]
+    """Handles by UUID: NVML's order is not CUDA's, and it ignores CUDA_VISIBLE_DEVICES.
+
+    A UUID may be shortened, as CUDA_VISIBLE_DEVICES may have it.
+    """
     handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-    return [(_text(nvml.nvmlDeviceGetUUID(handle)), handle) for handle in handles]
+    known = [(_text(nvml.nvmlDeviceGetUUID(handle)), handle) for handle in handles]
+    found = [pair for pair in known if not uuids or pair[0].startswith(tuple(uuids))]
+    if not found:
+        raise RuntimeError(f"it does not know {', '.join(uuids) or 'any device'}")
+    return found
 
 
 def _measure(nvml: Any, handle: Any) -> dict[str, float | None]:

@@ -23,6 +23,9 @@ GRACE = 5.0
 KEPT = 64 << 20
 """Bytes of a run's output that are kept; of more, the last ones."""
 
+_SPARED = ("sccache",)
+"""Whoever compiles first starts its server, which writes to the cache after it has answered."""
+
 _KEEPER = str(Path(__file__).with_name("_keeper.py"))
 _CHUNK = 1 << 16
 
@@ -119,6 +122,7 @@ class _Keeper:
             "timeout": timeout,
             "grace": GRACE,
             "report": writer,
+            "spared": _SPARED,
             "orphaned": list(orphaned),
         }
         try:

@@ -8,15 +8,29 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from gatepatch.device_probe import Device
 from gatepatch.trials.power import Sample
 
 INTERVAL = 0.5
 """Seconds between two looks: NVML's own power reading is a mean over about as long."""
 
 _CHILD = str(Path(__file__).with_name("_sampler.py"))
+
+
+def visible(devices: Sequence[Device], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The UUIDs of the devices that a run sees; none where that is not known.
+
+    Args:
+        devices: What the probe found; empty where it was not asked.
+        environment: The environment variables of the runs.
+    """
+    if devices:
+        return tuple(device.uuid for device in devices)
+    named = [part.strip() for part in environment.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    return tuple(named) if all(part.startswith("GPU-") for part in named) else ()
 
 
 class Sampler:

@@ -25,6 +25,7 @@ from gatepatch.trials.bench import Bench
 from gatepatch.trials.decide import Decision, Rule, decide
 from gatepatch.trials.metric import Metric, RunTime
 from gatepatch.trials.record import Run, Switches, Trial
+from gatepatch.trials.sample import visible
 from gatepatch.trials.schedule import Step, steps
 from gatepatch.trials.sides import Sides, with_devices
 from gatepatch.unfinished import settled
@@ -95,6 +96,8 @@ def run_trial(
         all_devices=options.apply.all_devices,
         command="trial",
     )
+    seen = checked.devices or devices.seen()
+    checked = replace(checked, devices=seen)
     return _Trial(workspace, name, command, options, teller, rehearsed, checked).run()
 
 
@@ -173,7 +176,7 @@ class _Trial:
             },
             metric=options.metric,
             timeout=options.timeout,
-            uuids=tuple(device.uuid for device in checked.devices),
+            uuids=visible(checked.devices, os.environ),
             tee=teller.output,
         )
 
@@ -217,6 +220,8 @@ class _Trial:
             TrialError: The benchmark fails without the set.
         """
         plan = list(steps(self.options.repeat, self.options.warmup))
+        if self.options.timeout is None:
+            self.teller.line("no --timeout is given: a run that hangs is waited for")
         try:
             for step in plan:
                 if step.switch:
@@ -260,6 +265,11 @@ class _Trial:
         found = [*self.checked.warnings, *self.sides.warnings]
         if self.through.note:
             found.append(self.through.note)
+        if not self.bench.uuids and os.environ.get("CUDA_VISIBLE_DEVICES"):
+            found.append(
+                "all devices were sampled: without CuPy it is not known which ones "
+                "CUDA_VISIBLE_DEVICES names"
+            )
         if self.bench.unsampled:
             found.append(f"power and utilisation were not sampled: {self.bench.unsampled}")
         return tuple(dict.fromkeys(found))
