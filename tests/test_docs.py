@@ -54,7 +54,7 @@ def parser(name: str) -> argparse.ArgumentParser:
 @pytest.mark.parametrize("line", COMMAND_LINES)
 def test_command_lines_parse(line: str) -> None:
     words = shlex.split(line)[1:]
-    cli._parser(words[0]).parse_args(words)
+    cli.parse(words, words[0])
 
 
 def test_there_is_a_line_for_each_command_that_a_person_types() -> None:

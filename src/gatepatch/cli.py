@@ -40,15 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in words if not word.startswith("-")), "gatepatch")
-    words, benchmark = _without_benchmark(words) if command == "trial" else (words, [])
-    as_json = "--json" in words
+    as_json = "--json" in _own(words, command)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path or a note that ASCII cannot hold
             stream.reconfigure(errors="backslashreplace")
     out, err = Printer(sys.stdout), Printer(sys.stderr)
     try:
-        options = _parser(command).parse_args(words)
-        options.benchmark = benchmark
+        options = parse(words, command)
         run: Callable[[argparse.Namespace, Printer, Printer], int] = options.run
         code = run(options, out, err)
         sys.stdout.flush()
@@ -77,10 +75,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _without_benchmark(words: list[str]) -> tuple[list[str], list[str]]:
-    """The words of gatepatch's own, and those after ``--``: argparse would mix the two up."""
-    end = words.index("--") if "--" in words else len(words)
-    return words[:end], words[end + 1 :]
+def parse(words: list[str], command: str) -> argparse.Namespace:
+    """Parse a command line; what follows a trial's ``--`` is its ``benchmark``.
+
+    Args:
+        words: All that follows the program's name.
+        command: The command among them.
+
+    Raises:
+        UsageError: It is wrong.
+    """
+    own = _own(words, command)
+    options = _parser(command).parse_args(own)
+    options.benchmark = words[len(own) + 1 :]
+    return options
+
+
+def _own(words: list[str], command: str) -> list[str]:
+    """The words that are gatepatch's: argparse would mix them up with the benchmark's."""
+    return words[: words.index("--")] if command == "trial" and "--" in words else words
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

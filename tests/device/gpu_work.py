@@ -1,0 +1,72 @@
+"""A small GPU benchmark for trials: real work, or blocks that spin on a flag until it is set.
+
+Usage: gpu_work.py SECONDS WITHOUT WITH, where each side is ``work``, ``half`` or ``spin``. It prints
+a throughput; ``half`` works for half of the time and idles for the other, ``spin`` does next to
+nothing at 100 % utilisation, as an all-reduce does whose peers do not answer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from typing import Any
+
+import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+_SPIN = r"""
+extern "C" __global__ void spin(const volatile int* flag, unsigned long long* polls) {
+  unsigned long long n = 0;
+  while (*flag == 0) n++;
+  atomicAdd(polls, n);
+}
+"""
+
+
+def work(seconds: float) -> float:
+    """Multiply matrices; return how many products a second."""
+    a = cupy.random.random((8192, 8192), dtype=cupy.float32).astype(cupy.float16)
+    count, start = 0, time.monotonic()
+    while time.monotonic() - start < seconds:
+        for _ in range(10):
+            cupy.matmul(a, a)
+        cupy.cuda.Device().synchronize()
+        count += 10
+    return count / (time.monotonic() - start)
+
+
+def half(seconds: float) -> float:
+    """The same for half of the time."""
+    rate = work(seconds / 2)
+    time.sleep(seconds / 2)
+    return rate / 2
+
+
+def spin(seconds: float) -> float:
+    """Let a block on each multiprocessor wait for a flag in pinned host memory."""
+    kernel: Any = cupy.RawKernel(_SPIN, "spin")
+    memory = cupy.cuda.alloc_pinned_memory(4)
+    flag = ctypes.c_int.from_address(memory.ptr)
+    flag.value = 0
+    polls = cupy.zeros(1, dtype=cupy.uint64)
+    blocks = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    # Pinned memory has one address for host and device (unified addressing).
+    kernel((blocks,), (32,), (cupy.uint64(memory.ptr), polls))
+    time.sleep(seconds)
+    flag.value = 1
+    cupy.cuda.Device().synchronize()
+    assert int(polls[0]) > 0
+    return 1 / seconds
+
+
+def main() -> None:
+    """Run the side's kind, and print its throughput."""
+    seconds, *kinds = sys.argv[1:]
+    kind = kinds[os.environ.get("GATEPATCH_TRIAL_SIDE") == "with"]
+    rate = {"work": work, "half": half, "spin": spin}[kind](float(seconds))
+    print(f"{kind}: throughput: {rate:.4f} products/s")
+
+
+if __name__ == "__main__":
+    main()
