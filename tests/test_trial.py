@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -363,6 +365,17 @@ def test_records_go_where_they_are_wanted(bench: Bench, tmp_path: Path) -> None:
     assert api.trial_history(prefix=bench.prefix) == (written,)
 
 
+def test_readers_that_go_away_do_not_change_what_is_decided(bench: Bench) -> None:
+    command = [sys.executable, "-m", "gatepatch", "trial", SET, "--prefix", str(bench.prefix)]
+    command += ["--assume", "sm_120", "--repeat", "1", "--", "sh", "-c", "echo a line"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for pipe in (child.stdout, child.stderr):
+        assert pipe is not None
+        pipe.close()
+    assert child.wait() == 3
+    assert bench.is_as_before()
+
+
 def test_history_of_one_set(bench: Bench) -> None:
     bench.trial(throughput("100", "101"), repeat=1)
     assert len(api.trial_history(SET, prefix=bench.prefix)) == 1
@@ -381,6 +394,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_is_run(bench: B
     [
         ([SET], "there is no benchmark to run"),
         (["--", "true"], "which set?"),
+        ([SET, "./bench.sh"], "the benchmark's command stands after --"),
         ([SET, "--repeat", "0", "--", "true"], "--repeat is at least 1"),
         ([SET, "--min-gain", "2", "--", "true"], "no percentage, such as 2%"),
         ([SET, "--min-gain", "2%", "--max-loss", "1%", "--", "true"], "--min-gain or --max-loss"),

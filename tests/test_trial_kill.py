@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -25,8 +26,8 @@ from benchmarks import (
 )
 from crashing import SignalAt, counting, in_child
 from gatepatch import cli, trialmark
-from lookalikes import make_server
-from trees import site_of
+from lookalikes import COMMUNICATOR, FLASHINFER, SGLANG, make_server
+from trees import git, make_distribution, make_environment, make_repository, site_of
 
 SLEEPS = f"{throughput('100', '110')}\nif {WITH}; then echo $PPID > $HERE/keeper; echo $$ > $HERE/pid; sleep 100; fi"
 
@@ -189,3 +190,36 @@ def test_a_kill_at_every_step_is_settled_by_recover(
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     killed_at_each_step(server, tmp_path, 1)
+
+
+_SPLIT = """
+  - distribution: sglang
+    versions: ">=0.0.0.dev0"
+    files:
+      - path: sglang/srt/layers/communicator.py
+        edits:
+          - text: {find: "batch_size > 0", replace: "batch_size > 1", unproved: A test.}
+"""
+
+
+def test_a_killed_trial_over_a_checkout_and_a_site_is_settled_in_both(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path)
+    make_distribution(site_of(prefix), "flashinfer-python", "0.6.3", FLASHINFER)
+    checkout = make_repository(tmp_path / "c", {f"python/{p}": text for p, text in SGLANG.items()})
+    link = {"__editable__.sglang.pth": f"{checkout / 'python'}\n"}
+    info = make_distribution(site_of(prefix), "sglang", "0.0.0.dev1+g1234", link)
+    url = {"url": f"file://{checkout}/python", "dir_info": {"editable": True}}
+    (info / "direct_url.json").write_text(json.dumps(url))
+    with (tmp_path / "toy" / "toy.yaml").open("a") as file:
+        file.write(_SPLIT)
+    trial = Trial(prefix, tmp_path)
+    assert git(checkout, "status", "--short") == f"M python/{COMMUNICATOR}"
+    trial.kill_without_a_keeper()
+    assert trial.process.stderr is not None
+    trial.process.stderr.close()
+    marked = [site_of(prefix) / ".gatepatch", checkout / ".git" / ".gatepatch"]
+    assert [(folder / trialmark.NAME).exists() for folder in marked] == [True, True]
+    assert {done.root for done in gatepatch.recover(prefix=prefix)} == {site_of(prefix), checkout}
+    assert trial.is_as_before()
+    assert git(checkout, "status", "--short") == ""
+    assert [folder.exists() for folder in marked] == [False, False]

@@ -6,6 +6,7 @@ import argparse
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from io import TextIOWrapper
 from typing import NoReturn
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):  # a path or a note that ASCII cannot hold
             stream.reconfigure(errors="backslashreplace")
     out, err = Printer(sys.stdout), Printer(sys.stderr)
+    code = 0
     try:
         options = parse(words, command)
         run: Callable[[argparse.Namespace, Printer, Printer], int] = options.run
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read the output has gone; that is no failure of the command.
         sys.stdout = None
-        return 0
+        return code
     except Exception as error:  # a fault of gatepatch's own: a machine still gets its document
         if not as_json:
             raise
@@ -86,7 +88,13 @@ def parse(words: list[str], command: str) -> argparse.Namespace:
         UsageError: It is wrong.
     """
     own = _own(words, command)
-    options = _parser(command).parse_args(own)
+    try:
+        options = _parser(command).parse_args(own)
+    except UsageError as error:
+        if command != "trial" or own != words:
+            raise
+        hint = "the benchmark's command stands after --: gatepatch trial SET -- COMMAND..."
+        raise UsageError([replace(each, hint=hint) for each in error.problems]) from None
     options.benchmark = words[len(own) + 1 :]
     return options
 

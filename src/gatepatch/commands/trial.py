@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import shlex
 import sys
@@ -156,15 +157,21 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
         repeat_line=shlex.join(["gatepatch", *sys.argv[1:]]),
         teller=_Told(err),
     )
+    # Whoever read the output may have gone: what became of the set is told by the exit code too.
+    with contextlib.suppress(BrokenPipeError):
+        _print(trial, options, out, err)
+    return 0 if trial.outcome == "applied" else PUT_BACK
+
+
+def _print(trial: record.Trial, options: Namespace, out: Printer, err: Printer) -> None:
+    err.warnings(trial.warnings)
     if options.json:
         out.line(record.to_json(trial))
-    else:
-        kept = "the set stays" if trial.outcome == "applied" else "the set is out again"
-        out.line(f"{trial.set}: {out.word(trial.outcome)} ({kept})")
-        for line in summary.lines(trial):
-            out.line(line)
-    err.warnings(trial.warnings)
-    return 0 if trial.outcome == "applied" else PUT_BACK
+        return
+    kept = "the set stays" if trial.outcome == "applied" else "the set is out again"
+    out.line(f"{trial.set}: {out.word(trial.outcome)} ({kept})")
+    for line in summary.lines(trial):
+        out.line(line)
 
 
 def _history(options: Namespace, out: Printer) -> int:
@@ -194,12 +201,14 @@ class _Told(Teller):
 
     def line(self, text: str) -> None:
         """One line on what it does."""
-        self.err.line(f"gatepatch: {text}")
+        with contextlib.suppress(BrokenPipeError):
+            self.err.line(f"gatepatch: {text}")
 
     def output(self, data: bytes) -> None:
         """Some of what the benchmark prints."""
-        self.err.stream.write(data.decode("utf-8", "replace"))
-        self.err.stream.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self.err.stream.write(data.decode("utf-8", "replace"))
+            self.err.stream.flush()
 
 
 def _count(text: str) -> int:
