@@ -7,6 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure.
+settings.register_profile("gatepatch", deadline=None)
+settings.load_profile("gatepatch")
 
 # A shell starts what it puts in the background with SIGINT ignored, and what is ignored stays so.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

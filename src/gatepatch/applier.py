@@ -127,12 +127,14 @@ class Rehearsed:
         result: As ``gatepatch.plan`` has it.
         roots: Every root that is touched.
         archs: The architectures that the set names.
+        requires: What their devices must be able to do.
         compiles: Whether FlashInfer compiles anything of what is edited.
     """
 
     result: Result
     roots: tuple[Root, ...]
     archs: frozenset[Arch]
+    requires: Requirements
     compiles: bool
 
 
@@ -157,6 +159,7 @@ def rehearse(workspace: Workspace, name: str, options: Options) -> Rehearsed:
         result=replace(result, command="plan", pending=workspace.pending()),
         roots=tuple(step.root for step in steps),
         archs=made.patch_set.archs,
+        requires=made.patch_set.requires,
         compiles=bool(_jit(made.targets).get("flashinfer")),
     )
 

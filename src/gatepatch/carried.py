@@ -68,7 +68,9 @@ def _carried(workspace: Workspace, name: str, digest: str) -> list[tuple[Root, A
         recorded = {value.distributions[distribution] for _, value in found}
         if target is None or recorded != {str(target.version)}:
             return []
-    if any(value.digest != digest for _, value in found) or workspace.pending():
+    if any(value.digest != digest for _, value in found):
+        return []
+    if workspace.pending() or workspace.running():
         return []
     return found
 

@@ -64,7 +64,8 @@ def check(
         )
     found = [device.arch for device in answer.devices]
     _demand(name, archs, found, f"this machine has {_listed(answer.devices)}", all_devices)
-    _require(name, requires, [device for device in answer.devices if device.arch in archs])
+    named = [device for device in answer.devices if device.arch in archs]
+    _require(name, requires, named, command)
     return Checked(
         devices=answer.devices,
         warnings=tuple(
@@ -136,7 +137,7 @@ def _demand(
         raise ProbeError(Problem(message=f"--all-devices: {message}", hint=hint))
 
 
-def _require(name: str, requires: Requirements, named: Sequence[Device]) -> None:
+def _require(name: str, requires: Requirements, named: Sequence[Device], command: str) -> None:
     """Demand that the devices can do what is required.
 
     Raises:
@@ -144,8 +145,8 @@ def _require(name: str, requires: Requirements, named: Sequence[Device]) -> None
     """
     if not (questions := deep_probe.questions([d.index for d in named], wanted(requires))):
         return
-    command = f"gatepatch apply {name} --assume {named[0].arch.name}"
-    hint = f"nothing was changed; to apply it without asking a device: {command}"
+    line = f"gatepatch {command} {name} --assume {named[0].arch.name}"
+    hint = f"nothing was changed; to {command} it without asking a device: {line}"
     if problems := [
         Problem(message=f"{name} {words}", hint=hint)
         for words in unmet(requires, deep_probe.ask(questions), named)

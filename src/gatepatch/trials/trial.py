@@ -94,6 +94,7 @@ def run_trial(
         rehearsed.archs,
         options.apply.assume,
         all_devices=options.apply.all_devices,
+        requires=rehearsed.requires,
         command="trial",
     )
     seen = checked.devices or devices.seen()
