@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lookalikes import contents
+from lookalikes import FLASHINFER, SGLANG, contents
+from trees import make_distribution, make_environment, make_repository, site_of
 
 WITH = '[ "$GATEPATCH_TRIAL_SIDE" = with ]'
 """Whether the run is one with the set."""
@@ -40,6 +42,34 @@ def write_toy_set(folder: Path) -> Path:
     folder.mkdir()
     (folder / "toy.yaml").write_text(_SET)
     return folder
+
+
+_SPLIT = """
+  - distribution: sglang
+    versions: ">=0.0.0.dev0"
+    files:
+      - path: sglang/srt/layers/communicator.py
+        edits:
+          - text: {find: "batch_size > 0", replace: "batch_size > 1", unproved: A test.}
+"""
+
+
+def make_split_server(tmp_path: Path) -> tuple[Path, Path]:
+    """Make an environment with sglang in a git checkout, and let the set touch that too.
+
+    Returns:
+        Its prefix, and the checkout.
+    """
+    prefix = make_environment(tmp_path)
+    make_distribution(site_of(prefix), "flashinfer-python", "0.6.3", FLASHINFER)
+    checkout = make_repository(tmp_path / "c", {f"python/{p}": text for p, text in SGLANG.items()})
+    link = {"__editable__.sglang.pth": f"{checkout / 'python'}\n"}
+    info = make_distribution(site_of(prefix), "sglang", "0.0.0.dev1+g1234", link)
+    url = {"url": f"file://{checkout}/python", "dir_info": {"editable": True}}
+    (info / "direct_url.json").write_text(json.dumps(url))
+    with (tmp_path / "toy" / "toy.yaml").open("a") as file:
+        file.write(_SPLIT)
+    return prefix, checkout
 
 
 def script(folder: Path, text: str, name: str = "bench.sh") -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,17 @@ from typing import Any
 import pytest
 
 import gatepatch
-from benchmarks import SET, WITH, installed, is_alive, number_in, script, throughput, write_toy_set
+from benchmarks import (
+    SET,
+    WITH,
+    installed,
+    is_alive,
+    make_split_server,
+    number_in,
+    script,
+    throughput,
+    write_toy_set,
+)
 from gatepatch import api, cli, trialmark
 from gatepatch.errors import (
     GatepatchError,
@@ -25,9 +36,9 @@ from gatepatch.errors import (
 from gatepatch.results import Outcome
 from gatepatch.trials.record import Trial
 from gatepatch.trials.trial import Teller
-from lookalikes import COMM, HEADER, make_server
+from lookalikes import COMM, COMMUNICATOR, HEADER, make_server
 from test_sets_together import text_edit, write_set
-from trees import site_of
+from trees import git, site_of
 
 METRIC = r"throughput: ([0-9.]+)"
 STEADY = "100 101 100.5"
@@ -303,8 +314,31 @@ def test_nothing_to_try_where_the_release_is_native(bench: Bench) -> None:
     text = (folder / "sm100.yaml").read_text().replace("like: sm_100", "like: sm_90")
     (folder / "sm100.yaml").write_text(text)
     options = {"prefix": bench.prefix, "patches": [folder], "assume": "sm_100"}
-    with pytest.raises(RefusedError, match="there is nothing to try"):
+    with pytest.raises(
+        RefusedError, match="there is nothing to try: what sm100 is for is there without it"
+    ):
         gatepatch.trial("sm100", ["true"], **options)  # type: ignore[arg-type]
+
+
+def test_a_set_whose_state_is_lost_is_not_tried_against_itself(tmp_path: Path) -> None:
+    prefix, checkout = make_split_server(tmp_path)
+    gatepatch.apply(SET, prefix=prefix, assume="sm_120")
+    shutil.rmtree(checkout / ".git" / ".gatepatch")
+    patched = installed(prefix)
+    with pytest.raises(RefusedError, match="the state that could take it out is lost"):
+        gatepatch.trial(SET, ["true"], prefix=prefix, assume="sm_120")
+    assert installed(prefix) == patched
+    assert git(checkout, "status", "--short") == f"M python/{COMMUNICATOR}"
+
+
+def test_a_set_that_does_what_another_has_done_is_not_tried(bench: Bench) -> None:
+    folder = bench.folder / "sets"
+    write_set(folder, "one", text_edit("[9, 10]", "[9, 10, 12]"))
+    write_set(folder, "two", text_edit("[9, 10]", "[9, 10, 12]"))
+    options = {"prefix": bench.prefix, "patches": [folder], "assume": "sm_120"}
+    gatepatch.apply("one", **options)  # type: ignore[arg-type]
+    with pytest.raises(RefusedError, match="there is nothing to try"):
+        gatepatch.trial("two", ["true"], **options)  # type: ignore[arg-type]
 
 
 def test_an_upgrade_in_the_middle_ends_the_trial(bench: Bench) -> None:
@@ -363,6 +397,12 @@ def test_records_go_where_they_are_wanted(bench: Bench, tmp_path: Path) -> None:
     written = json.loads(Path(trial.record).read_text())
     assert (written["schema"], written["command"], written["id"]) == (1, "trial", trial.id)
     assert api.trial_history(prefix=bench.prefix) == (written,)
+
+
+def test_a_command_whose_bytes_are_no_text(bench: Bench) -> None:
+    command = ["sh", "-c", "true", os.fsdecode(b"caf\xe9")]
+    trial = gatepatch.trial(SET, command, prefix=bench.prefix, assume="sm_120", repeat=1)
+    assert "caf\\udce9" in Path(trial.page).read_text()
 
 
 def test_readers_that_go_away_do_not_change_what_is_decided(bench: Bench) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from benchmarks import (
     WITH,
     installed,
     is_alive,
+    make_split_server,
     number_in,
     script,
     throughput,
@@ -26,8 +26,9 @@ from benchmarks import (
 )
 from crashing import SignalAt, counting, in_child
 from gatepatch import cli, trialmark
-from lookalikes import COMMUNICATOR, FLASHINFER, SGLANG, make_server
-from trees import git, make_distribution, make_environment, make_repository, site_of
+from gatepatch.errors import PendingError
+from lookalikes import COMM, COMMUNICATOR, make_server
+from trees import git, site_of
 
 SLEEPS = f"{throughput('100', '110')}\nif {WITH}; then echo $PPID > $HERE/keeper; echo $$ > $HERE/pid; sleep 100; fi"
 
@@ -140,6 +141,22 @@ def test_a_killed_trial_is_settled_by_a_revert(trial: Trial) -> None:
     assert gatepatch.status(SET, prefix=trial.prefix).outcome == "pristine"
 
 
+def test_a_file_that_was_edited_meanwhile_is_not_written_over(trial: Trial) -> None:
+    trial.kill_without_a_keeper()
+    comm = site_of(trial.prefix) / COMM
+    patched = comm.read_bytes()
+    comm.write_bytes(b"# by hand\n")
+    for command in (gatepatch.recover, gatepatch.revert):
+        with pytest.raises(PendingError, match="cannot be put back") as caught:
+            command(prefix=trial.prefix)
+        assert "put the file back and run: gatepatch recover" in str(caught.value)
+    assert comm.read_bytes() == b"# by hand\n"
+    assert gatepatch.status(prefix=trial.prefix).pending is not None
+    comm.write_bytes(patched)
+    gatepatch.recover(prefix=trial.prefix)
+    assert trial.is_as_before()
+
+
 def test_a_keeper_that_is_killed_ends_the_trial(trial: Trial) -> None:
     os.kill(trial.keeper, signal.SIGKILL)
     _, err = trial.process.communicate()
@@ -192,26 +209,8 @@ def test_a_kill_at_every_step_is_settled_by_recover(
     killed_at_each_step(server, tmp_path, 1)
 
 
-_SPLIT = """
-  - distribution: sglang
-    versions: ">=0.0.0.dev0"
-    files:
-      - path: sglang/srt/layers/communicator.py
-        edits:
-          - text: {find: "batch_size > 0", replace: "batch_size > 1", unproved: A test.}
-"""
-
-
 def test_a_killed_trial_over_a_checkout_and_a_site_is_settled_in_both(tmp_path: Path) -> None:
-    prefix = make_environment(tmp_path)
-    make_distribution(site_of(prefix), "flashinfer-python", "0.6.3", FLASHINFER)
-    checkout = make_repository(tmp_path / "c", {f"python/{p}": text for p, text in SGLANG.items()})
-    link = {"__editable__.sglang.pth": f"{checkout / 'python'}\n"}
-    info = make_distribution(site_of(prefix), "sglang", "0.0.0.dev1+g1234", link)
-    url = {"url": f"file://{checkout}/python", "dir_info": {"editable": True}}
-    (info / "direct_url.json").write_text(json.dumps(url))
-    with (tmp_path / "toy" / "toy.yaml").open("a") as file:
-        file.write(_SPLIT)
+    prefix, checkout = make_split_server(tmp_path)
     trial = Trial(prefix, tmp_path)
     assert git(checkout, "status", "--short") == f"M python/{COMMUNICATOR}"
     trial.kill_without_a_keeper()

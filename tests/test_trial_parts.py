@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.version import Version
 
 import fake_nvml
@@ -391,3 +393,12 @@ def test_a_page_of_a_failed_baseline_has_its_last_lines(tmp_path: Path) -> None:
 )
 def test_lines_stand_at_round_values(low: float, high: float, values: list[float]) -> None:
     assert ticks(low, high) == pytest.approx(values)
+
+
+@given(st.floats(1e-12, 1e12), st.floats(1e-6, 1e6))
+def test_lines_are_few_and_inside(low: float, factor: float) -> None:
+    high = low * (1 + factor)
+    found = ticks(low, high)
+    assert 1 <= len(found) <= 11
+    assert found == sorted(set(found))
+    assert all(low - 1e-6 * high <= value <= high * (1 + 1e-6) for value in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import re
 import shlex
@@ -198,6 +199,7 @@ class _Told(Teller):
 
     def __init__(self, err: Printer):
         self.err = err
+        self.decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
     def line(self, text: str) -> None:
         """One line on what it does."""
@@ -207,7 +209,7 @@ class _Told(Teller):
     def output(self, data: bytes) -> None:
         """Some of what the benchmark prints."""
         with contextlib.suppress(BrokenPipeError):
-            self.err.stream.write(data.decode("utf-8", "replace"))
+            self.err.stream.write(self.decode(data))
             self.err.stream.flush()
 
 

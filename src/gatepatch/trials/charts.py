@@ -43,7 +43,7 @@ class _Frame:
         for value in ticks(*self.y):
             at = self.down(value)
             lines.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" {_level(at)}/>')
-            lines.append(f'<text class="end" x="{_LEFT - 6}" y="{at + 4:.1f}">{value:g}</text>')
+            lines.append(f'<text class="end" x="{_LEFT - 6}" y="{at + 4:.1f}">{value:.6g}</text>')
         return (
             f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {_WIDTH:g} {self.height:g}">'
             f"{''.join(lines)}{''.join(parts)}</svg>"
@@ -58,7 +58,7 @@ def ticks(low: float, high: float, number: int = 5) -> list[float]:
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)
-    return [round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def runs(trial: Trial) -> str:

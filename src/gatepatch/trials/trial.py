@@ -81,14 +81,7 @@ def run_trial(
     rehearsed = settled(
         workspace, lambda w: applier.rehearse(w, name, options.apply), options.apply.timeout
     )
-    if rehearsed.result.outcome == "native":
-        raise RefusedError(
-            Problem(
-                message="there is nothing to try: the installed releases do by themselves what "
-                f"{name} is for",
-                hint=f"gatepatch plan {name}",
-            )
-        )
+    _demand_two_sides(workspace.fresh(), name, rehearsed)
     checked = devices.check(
         name,
         rehearsed.archs,
@@ -100,6 +93,39 @@ def run_trial(
     seen = checked.devices or devices.seen()
     checked = replace(checked, devices=seen)
     return _Trial(workspace, name, command, options, teller, rehearsed, checked).run()
+
+
+def _demand_two_sides(workspace: Workspace, name: str, rehearsed: applier.Rehearsed) -> None:
+    """Refuse a trial that would compare a configuration with itself.
+
+    Raises:
+        RefusedError: The set changes nothing here, or no state knows that it has.
+    """
+    states = {str(root.path): workspace.state(root) for root in rehearsed.roots}
+    known = any(name in state.sets for state in states.values())
+    files = [file for value in rehearsed.result.sets for file in value.files]
+    changes = rehearsed.result.outcome == "would-apply"
+    lost = [
+        file
+        for file in files
+        if file.outcome == "already-applied" and file.path not in states[file.root].files
+    ]
+    if lost:
+        raise RefusedError(
+            Problem(
+                message=f"carries {name} already, and the state that could take it out is lost",
+                where=str(Path(file.root) / file.path),
+                hint=f"gatepatch revert {name}, or gatepatch apply {name}, which restores the state",
+            )
+            for file in lost
+        )
+    if rehearsed.result.outcome == "native" or not (known or changes):
+        raise RefusedError(
+            Problem(
+                message=f"there is nothing to try: what {name} is for is there without it",
+                hint=f"gatepatch plan {name}",
+            )
+        )
 
 
 def _check(command: Sequence[str], options: Options) -> None:
@@ -147,7 +173,7 @@ class _Trial:
         checked: devices.Checked,
     ):
         now = datetime.now(timezone.utc)
-        self.began = now.isoformat(timespec="seconds")
+        self.began = now.isoformat(timespec="milliseconds")
         self.id = f"{now:%Y%m%dT%H%M%SZ}-{name}-{os.urandom(2).hex()}"
         self.name = name
         self.options = options
@@ -319,7 +345,8 @@ class _Trial:
         )
         try:
             record.write(trial, dict.fromkeys([beside / f"{self.id}.json", Path(trial.record)]))
-            Path(trial.page).write_text(page.render(trial), "utf-8")
+            # The command may hold bytes that are no text.
+            Path(trial.page).write_bytes(page.render(trial).encode("utf-8", "backslashreplace"))
         except OSError as error:
             told = f"the record could not be written: {error}"
             return replace(trial, record="", page="", warnings=(*trial.warnings, told))
