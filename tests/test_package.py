@@ -81,6 +81,7 @@ def test_public_names() -> None:
         "show",
         "status",
         "trial",
+        "verify",
     ]
     assert dir(gatepatch) == gatepatch.__all__
     for name in gatepatch.__all__:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         show,
         status,
         trial,
+        verify,
     )
     from gatepatch.errors import GatepatchError
 
@@ -45,6 +46,7 @@ __all__ = [
     "show",
     "status",
     "trial",
+    "verify",
 ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gatepatch.arch import Arch
     from gatepatch.cachecheck import Finding
+    from gatepatch.compiling import Compiled, Job
     from gatepatch.device_probe import Probe, ProbeFailure
     from gatepatch.errors import Problem
     from gatepatch.jitcache import Module
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gatepatch.transaction import Recovered
     from gatepatch.trials.record import Trial
     from gatepatch.trials.trial import Teller
+    from gatepatch.verifying import Verified
     from gatepatch.workspace import Workspace
 
 PathLike = str | Path
@@ -162,6 +164,52 @@ def status(
     from gatepatch import inspector
 
     return inspector.status(_workspace(python, prefix), name, _paths(patches))
+
+
+def verify(
+    name: str,
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+    jit_roots: Sequence[PathLike] = (),
+    compile: bool = False,  # noqa: A002, as the option is called
+    archs: str | Sequence[str] = (),
+    timeout: float = 900.0,
+    progress: Callable[[Compiled | Job], None] = lambda step: None,
+) -> Verified:
+    """Say again, from the bytes on disk, whether a set is applied and has its effect.
+
+    Writes nothing into the environment, and takes no lock. Results of ``compile`` are kept in
+    the user's cache folder.
+
+    Args:
+        name: The set's name.
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+        patches: Folders of your own patch sets.
+        jit_roots: More JIT cache roots.
+        compile: Compile the units that the set names, and check what it expects of them.
+        archs: Of the set's architectures, only these are compiled for, such as ``sm_120``.
+        timeout: Seconds for one compilation.
+        progress: Is told of each compilation as it begins, and of what came of it.
+
+    Raises:
+        GatepatchError: The set cannot be read, or the environment cannot be found.
+    """
+    from gatepatch import verifying
+    from gatepatch.verify_compile import Wanted
+
+    wanted = Wanted(archs=_archs(archs, "--arch"), timeout=timeout, progress=progress)
+    return verifying.verify(
+        _workspace(python, prefix),
+        name,
+        verifying.Options(
+            patches=_paths(patches),
+            jit_roots=_paths(jit_roots),
+            compile=wanted if compile else None,
+        ),
+    )
 
 
 def recover(
@@ -457,11 +505,11 @@ def _paths(paths: Sequence[PathLike]) -> tuple[Path, ...]:
     return tuple(map(Path, paths))
 
 
-def _archs(assume: str | Sequence[str]) -> tuple[Arch, ...]:
+def _archs(named: str | Sequence[str], option: str = "--assume") -> tuple[Arch, ...]:
     from gatepatch.arch import Arch
     from gatepatch.errors import UsageError
 
     try:
-        return tuple(map(Arch.parse, [assume] if isinstance(assume, str) else assume))
+        return tuple(map(Arch.parse, [named] if isinstance(named, str) else named))
     except ValueError as error:
-        raise UsageError(f"--assume: {error}") from None
+        raise UsageError(f"{option}: {error}") from None

@@ -15,6 +15,7 @@ from gatepatch.arch import Arch
 from gatepatch.document import Cursor, read
 from gatepatch.edits import sha256
 from gatepatch.errors import SpecError
+from gatepatch.loader_units import read_path, read_units
 from gatepatch.spec import (
     Advisory,
     Edit,
@@ -65,7 +66,7 @@ def _patch_set(root: Cursor, source: str, digest: str) -> PatchSet | None:
         root.error("missing: like, the architecture whose verdicts the admitted ones share")
     if like is not None and like in archs:
         keys["like"].error(f"{like.name} is among the architectures to admit")
-    targets = tuple(_target(cursor, action) for cursor in _items(keys, "targets"))
+    targets = tuple(_target(cursor, action, like) for cursor in _items(keys, "targets"))
     return PatchSet(
         name=name,
         summary=_get(keys, "summary", Cursor.text, ""),
@@ -171,43 +172,35 @@ def _advisory(cursor: Cursor) -> Advisory:
     )
 
 
-def _target(cursor: Cursor, action: Literal["open", "close"]) -> TargetSpec:
+def _target(cursor: Cursor, action: Literal["open", "close"], like: Arch | None) -> TargetSpec:
     keys = cursor.mapping(
         required=("distribution", "versions", "files"),
-        keys=("expect", "optional", "jit", "note"),
+        keys=("expect", "optional", "jit", "note", "compile"),
     )
+    distribution = _get(keys, "distribution", _distribution, "")
     native = _get(keys, "expect", lambda c: c.choice("native"), "edits") == "native"
     jit = _entries(keys, "jit")
     for kind, modules in jit.items():
         if kind != "flashinfer":
             modules.error(f"unknown kind of JIT cache {kind!r}", "known: flashinfer")
     return TargetSpec(
-        distribution=_get(keys, "distribution", _distribution, ""),
+        distribution=distribution,
         versions=_get(keys, "versions", _specifier, SpecifierSet()),
         files=tuple(_file(file, action, native) for file in _items(keys, "files")),
         expect="native" if native else "edits",
         optional=_get(keys, "optional", Cursor.flag, False),
         jit={kind: tuple(c.text() for c in names.sequence()) for kind, names in jit.items()},
         note=_get(keys, "note", Cursor.text, ""),
+        units=_get(keys, "compile", lambda c: read_units(c, distribution, like), ()),
     )
 
 
 def _file(cursor: Cursor, action: Literal["open", "close"], native: bool) -> FileSpec:
     keys = cursor.mapping(required=("path", "edits"))
-    path = _get(keys, "path", _path, "")
+    path = _get(keys, "path", read_path, "")
     edits = (_edit(edit, path, action, native) for edit in _items(keys, "edits"))
     found = tuple(edit for edit in edits if edit is not None)
     return FileSpec(where=cursor.path, path=path, edits=found)
-
-
-def _path(cursor: Cursor) -> str:
-    path = cursor.text()
-    if path.startswith("/") or "\\" in path or any(p in ("", ".", "..") for p in path.split("/")):
-        cursor.error(
-            f"{path!r} is no path inside a distribution",
-            "write it from where the package is imported, such as sglang/srt/server_args.py",
-        )
-    return path
 
 
 def _edit(cursor: Cursor, path: str, action: Literal["open", "close"], native: bool) -> Edit | None:

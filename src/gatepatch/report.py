@@ -188,6 +188,9 @@ class Printer:
         self.line(f"  {target.distribution} {target.versions}{native}")
         for file in target.files:
             self.line(f"    {file.path}  ({_counted(len(file.edits), 'edit')})")
+        for unit in target.units:
+            expected = _counted(len(unit.expect), "expectation")
+            self.line(f"    verify --compile: {unit.path}  ({expected})")
         if target.note:
             self.line(f"    note: {_folded(target.note)}")
 

@@ -111,6 +111,48 @@ class FileSpec:
     edits: tuple[Edit, ...]
 
 
+Amount: TypeAlias = Literal["none", "some", "as-like"]
+"""How often something stands in what a compiler made: never, at least once, or as often as for
+the set's ``like`` architecture in the same state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What a compiler is to make of a unit for the architectures that a set names.
+
+    Args:
+        where: Its place in its set.
+        instruction: The PTX opcode that is counted, such as ``griddepcontrol``, with whatever
+            modifiers; None to count the kernels whose body is a bare return.
+        before: How often without the set; None if that does not matter.
+        after: How often with it.
+    """
+
+    where: str
+    instruction: str | None = None
+    before: Amount | None = None
+    after: Amount | None = None
+
+    @property
+    def subject(self) -> str:
+        """What is counted, in words."""
+        return f"{self.instruction} instructions" if self.instruction else "empty kernels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSpec:
+    """A translation unit that is made of the files of a set.
+
+    Args:
+        where: Its place in its set.
+        path: From where the distribution is imported, like a file's.
+    """
+
+    where: str
+    path: str
+    expect: tuple[Expectation, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSpec:
     """What to do to one distribution in a range of versions.
@@ -122,6 +164,8 @@ class TargetSpec:
         optional: Whether the set applies without this distribution.
         jit: Cache kind (``flashinfer``) to the modules that derive from the files.
         note: What a person should know about these releases, such as why a file stays as it is.
+        units: What ``verify --compile`` compiles, and what is to come of it. They change nothing
+            that is applied.
     """
 
     distribution: str
@@ -131,6 +175,7 @@ class TargetSpec:
     optional: bool = False
     jit: Mapping[str, tuple[str, ...]]
     note: str = ""
+    units: tuple[UnitSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

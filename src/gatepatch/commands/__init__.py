@@ -11,6 +11,7 @@ SUMMARIES = {
     "plan": "show what apply would do, with diffs and proofs",
     "apply": "apply a patch set, all of it or nothing",
     "status": "say what is applied, going by the files themselves",
+    "verify": "say it again from the bytes on disk, and find what is in the way",
     "revert": "put the originals back, byte for byte",
     "recover": "settle an interrupted change",
     "trial": "run a benchmark without and with a set, and keep the set only if it pays",
