@@ -43,6 +43,17 @@ class Row:
     places: str
 
 
+MEANINGS = {
+    "sglang": (
+        "sglang/srt/layers/utils.py",
+        "sglang/srt/utils.py",
+        "sglang/srt/utils/__init__.py",
+        "sglang/srt/utils/common.py",
+    )
+}
+"""Where predicates are defined: verify reads them anew, whatever a pin says."""
+
+
 def partner_of(version: Version, releases: dict[tuple[str, str], Release]) -> Release:
     """The FlashInfer that an SGLang pins, or the first that the set is for."""
     newest = max((v for name, v in releases if name == "flashinfer-python"), key=Version)
@@ -121,7 +132,7 @@ def _rows(patch_set: PatchSet, releases: dict[tuple[str, str], Release]) -> Iter
 
 
 def _cycle(patch_set: PatchSet, each: Release, partner: Release) -> tuple[str, str]:
-    """Plan, apply, compile, apply again, revert, compare with the release's own bytes."""
+    """Plan, apply, compile, apply again, verify, revert, compare with the release's own bytes."""
     pin = make_pin(patch_set, each)
     with tempfile.TemporaryDirectory() as scratch:
         site = Path(scratch, "lib", "python3.12", "site-packages")
@@ -140,6 +151,8 @@ def _cycle(patch_set: PatchSet, each: Release, partner: Release) -> tuple[str, s
                 compile(after, file.path, "exec")
         again = gatepatch.apply(SET, prefix=scratch, assume="sm_120")
         assert again.outcome in ("already-applied", "native"), again.outcome
+        found = gatepatch.verify(SET, prefix=scratch).findings
+        assert not found, f"{found[0].kind}: {found[0].where}: {found[0].found}"
         gatepatch.revert(prefix=scratch)
         assert all((site / p).read_bytes() == data for p, data in before.items()), "not reverted"
     own = [f for f in pinned.sets[0].files if f.distribution == each.distribution]
@@ -153,7 +166,7 @@ def _cycle(patch_set: PatchSet, each: Release, partner: Release) -> tuple[str, s
 
 
 def _install(patch_set: PatchSet, each: Release, site: Path) -> None:
-    """Install the files that the set touches, with a RECORD of their hashes."""
+    """Install the files that the set touches and those that say what its predicates mean."""
     paths = {
         file.path
         for spec in patch_set.targets
@@ -161,6 +174,7 @@ def _install(patch_set: PatchSet, each: Release, site: Path) -> None:
         and spec.versions.contains(each.version, prereleases=True)
         for file in spec.files
     }
+    paths |= set(MEANINGS.get(each.distribution, ()))
     files = {path: data for path in sorted(paths) if (data := each.read(path)) is not None}
     make_distribution(site, each.distribution, str(each.version), files)
 
