@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gatepatch.arch import Arch
+    from gatepatch.authoring.new import Made
     from gatepatch.cachecheck import Finding
     from gatepatch.compiling import Compiled, Job
     from gatepatch.device_probe import Probe, ProbeFailure
@@ -408,6 +409,63 @@ def lint(name: str | None = None, *, patches: Sequence[PathLike] = ()) -> tuple[
         except SpecError as error:
             problems += error.problems
     return tuple(problems)
+
+
+def new(
+    name: str,
+    *,
+    edits: str | Sequence[str] = (),
+    diff: PathLike | None = None,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    wheels: Sequence[PathLike] = (),
+    admit: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    like: str | None = None,
+    output: PathLike = "patches",
+    progress: Callable[[str], None] = lambda text: None,
+) -> Made:
+    """Write a patch set of edits that someone made by hand, or of a diff.
+
+    Planned on pristine bytes, the set gives exactly the edited ones. Its reasons are left for
+    you to give; until then it is not applied.
+
+    Args:
+        name: The set's name.
+        edits: Distributions whose installed files were edited.
+        diff: A unified diff against the installed, pristine files.
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+        wheels: Wheels to take pristine bytes from; pip downloads them unless they are named.
+        admit: The architectures to admit; worked out from the gates unless given.
+        exclude: The architectures to shut out.
+        like: The architecture that the admitted ones are to be like.
+        output: The folder of sets that it goes into.
+        progress: Is told what is being done.
+
+    Raises:
+        GatepatchError: Something stands there already, nothing was edited, or the edits cannot
+            be told as a set; nothing was written.
+    """
+    from gatepatch.authoring import new as authoring
+    from gatepatch.authoring.goal import Given
+
+    return authoring.new(
+        _workspace(python, prefix),
+        name,
+        authoring.Options(
+            edits=(edits,) if isinstance(edits, str) else tuple(edits),
+            diff=None if diff is None else Path(diff),
+            wheels=_paths(wheels),
+            given=Given(
+                admit=frozenset(_archs(admit, "--admit")),
+                exclude=frozenset(_archs(exclude, "--exclude")),
+                like=None if like is None else _archs(like, "--like")[0],
+            ),
+            output=Path(output),
+        ),
+        progress,
+    )
 
 
 def pin(

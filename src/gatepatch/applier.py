@@ -16,6 +16,7 @@ from gatepatch.errors import Problem, RefusedError
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.merge import new_merges
 from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
+from gatepatch.reasons import refuse_unfilled
 from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
 from gatepatch.requirements import wanted
 from gatepatch.results import FileResult, Outcome, Result, SetResult
@@ -165,9 +166,11 @@ def rehearse(workspace: Workspace, name: str, options: Options) -> Rehearsed:
 
 
 def _plan(workspace: Workspace, name: str, options: Options) -> SetPlan:
+    patch_set = catalog.load(name, options.patches)
+    refuse_unfilled(patch_set)
     return plan_set(
         workspace,
-        catalog.load(name, options.patches),
+        patch_set,
         accept_current=options.accept_current,
         require_pin=options.require_pin,
     )

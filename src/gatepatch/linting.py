@@ -12,6 +12,7 @@ from packaging.version import Version
 
 from gatepatch.errors import Problem
 from gatepatch.planner import pins_of
+from gatepatch.reasons import unfilled
 from gatepatch.spec import Edit, GateEdit, Import, Insert, PatchSet, Replace, TargetSpec, Text
 
 
@@ -116,20 +117,10 @@ def _key(edit: Edit) -> object:
 
 def _reasons(patch_set: PatchSet) -> Iterator[Problem]:
     """Texts that the author has not filled in."""
-    texts = {"summary": patch_set.summary, "why": patch_set.why}
-    for index, advisory in enumerate(patch_set.advisories):
-        texts[f"advisories[{index}].source"] = advisory.source
-    for target in patch_set.targets:
-        for file in target.files:
-            for edit in file.edits:
-                reason = getattr(edit, "unproved", "")
-                if reason:
-                    texts[f"{edit.where}.unproved"] = reason
-    for key, text in texts.items():
-        if not text.strip(" .…") or text.strip().upper().startswith(("TODO", "FIXME", "FILL IN")):
-            yield Problem(
-                message="is to be filled in", where=f"{patch_set.source} ({key})", hint="say why"
-            )
+    for key in unfilled(patch_set):
+        yield Problem(
+            message="is to be filled in", where=f"{patch_set.source} ({key})", hint="say why"
+        )
 
 
 def _stale_pins(patch_set: PatchSet) -> Iterator[Problem]:

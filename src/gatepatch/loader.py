@@ -95,9 +95,14 @@ def _entries(keys: Mapping[str, Cursor], key: str) -> dict[str, Cursor]:
     return keys[key].mapping() if key in keys else {}
 
 
+def is_name(text: str) -> bool:
+    """Whether a set may have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _set_name(cursor: Cursor) -> str:
     name = cursor.text()
-    if name and not _NAME.fullmatch(name):
+    if name and not is_name(name):
         cursor.error(f"{name!r} is no name: use lower-case letters, digits and hyphens")
     return name
 

@@ -135,6 +135,24 @@ def git_witness(toplevel: Path, relative: str) -> Witness | None:
     return Witness(kind="git", sha256=sha256(data), read=lambda: data)
 
 
+def git_changed(toplevel: Path) -> tuple[str, ...]:
+    """The tracked files of a work tree whose content is not HEAD's, relative to its top.
+
+    Raises:
+        TargetError: Git will not read the repository, or is not installed.
+    """
+    listed = _git(toplevel, "diff", "--name-only", "--no-renames", "-z", "HEAD")
+    if listed is None:
+        raise TargetError(
+            Problem(
+                message="git cannot say what was changed",
+                where=str(toplevel),
+                hint=f"try it: git -C {shlex.quote(str(toplevel))} diff HEAD",
+            )
+        )
+    return tuple(os.fsdecode(name) for name in listed.split(b"\0") if name)
+
+
 def _git(toplevel: Path, *arguments: str) -> bytes | None:
     """What git prints; None if it fails or is not installed. It writes nothing, runs no hook."""
     import subprocess

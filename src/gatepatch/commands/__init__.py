@@ -17,5 +17,6 @@ SUMMARIES = {
     "trial": "run a benchmark without and with a set, and keep the set only if it pays",
     "cache": "list what FlashInfer's JIT has built, or check it",
     "lint": "check patch sets",
+    "new": "write a patch set of edits made by hand, or of a diff",
     "pin": "work a set out for released versions, for review",
 }

@@ -43,11 +43,9 @@ def plan_text(source: bytes, edit: Text, path: str) -> tuple[Change, ...]:
         text.encode().replace(b"\n", newline) for text in (edit.find, edit.replace)
     )
     done = _spans(source, replacement) if replacement else []
-    todo = [
-        span
-        for span in _spans(source, find)
-        if not any(start <= span[0] and span[1] <= end for start, end in done)
-    ]
+    todo = [span for span in _spans(source, find) if not _inside(span, done)]
+    # Where an edit takes away what stands before or behind its anchor, find holds the replacement.
+    done = [span for span in done if not _inside(span, todo)]
     # Where the text is simply deleted, its absence cannot be told from a wrong anchor.
     if len(todo) + len(done) != edit.count:
         found = ", ".join(f"line {line_of(source, start)}" for start, _ in todo[:10])
@@ -73,6 +71,10 @@ def plan_text(source: bytes, edit: Text, path: str) -> tuple[Change, ...]:
             [(span, True) for span in todo] + [(span, False) for span in done]
         )
     )
+
+
+def _inside(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in others)
 
 
 def _spans(source: bytes, text: bytes) -> list[tuple[int, int]]:

@@ -1,0 +1,266 @@
+"""Make a patch set of what was edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from packaging.specifiers import SpecifierSet
+
+from gatepatch.arch import Arch
+from gatepatch.authoring import writer
+from gatepatch.authoring.drafting import draft, edits_of
+from gatepatch.authoring.edited import Edited, Originals, edited_files
+from gatepatch.authoring.goal import Given, infer_goal
+from gatepatch.edits import splice
+from gatepatch.errors import Problem, RefusedError, TargetError, UsageError
+from gatepatch.gates.result import Change, Context
+from gatepatch.loader import is_name
+from gatepatch.planner import run_engine
+from gatepatch.reasons import unfilled
+from gatepatch.spec import Edit, FileSpec, GateEdit, PatchSet, TargetSpec
+from gatepatch.target import Target
+from gatepatch.verdict import Goal
+from gatepatch.workspace import Workspace
+
+_NO_GOAL = Goal(action="close", archs=frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to make a set of, and where.
+
+    Args:
+        edits: Distributions whose edits are taken up.
+        diff: A unified diff; None where edits are.
+        wheels: Wheels to take pristine bytes from.
+        given: What the author says of the goal.
+        output: The folder of sets that it goes into.
+    """
+
+    edits: tuple[str, ...] = ()
+    diff: Path | None = None
+    wheels: tuple[Path, ...] = ()
+    given: Given = field(default_factory=Given)
+    output: Path = Path("patches")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeEdit:
+    """One edit of the set.
+
+    Args:
+        kind: ``open``, ``close``, ``replace``, ``import``, ``insert`` or ``text``.
+        where: Its place in the set.
+        lines: The lines of the pristine file that it matches, from 1.
+        proved: Whether it needs no reason.
+    """
+
+    kind: str
+    where: str
+    lines: tuple[int, ...]
+    proved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeFile:
+    """One file of the set."""
+
+    distribution: str
+    version: str
+    path: str
+    edits: tuple[MadeEdit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """The set that was written; planned on pristine bytes, it gives exactly the edited ones.
+
+    Args:
+        source: Its YAML.
+        archs: The architectures that it admits (``open``) or excludes (``close``).
+        missing: The key paths where the author is to give a reason.
+        notes: What was not taken up, and what a person should look at.
+    """
+
+    name: str
+    source: str
+    action: Literal["open", "close"]
+    archs: tuple[Arch, ...]
+    like: Arch | None
+    files: tuple[MadeFile, ...]
+    missing: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def new(
+    workspace: Workspace,
+    name: str,
+    options: Options,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Made:
+    """Make a set; see ``gatepatch.new``."""
+    if not is_name(name):
+        raise UsageError(f"{name!r} is no name: use lower-case letters, digits and hyphens")
+    if bool(options.edits) == (options.diff is not None):
+        raise UsageError("give one of --from-edits and --from-diff")
+    path = writer.check_free(options.output, name)
+    originals = Originals(workspace, options.wheels)
+    edited, notes = _edited(workspace, originals, options, progress)
+    contexts = _Contexts(edited)
+    drafts = []
+    for item in edited:
+        progress(f"comparing {item.path}")
+        drafts.append((item, draft(item.path, item.before, item.after, contexts.all(item))))
+    goal = infer_goal(
+        [unit.judged for _, d in drafts for unit in d.units if unit.judged], options.given
+    )
+    # What a file with gates needs of another must be planned before it.
+    drafts.sort(key=lambda pair: any(unit.judged for unit in pair[1].units))
+    files: dict[str, list[FileSpec]] = {}
+    for item, value in drafts:
+        progress(f"working out the edits of {item.path}")
+        edits = edits_of(value, contexts.planned(item, goal))
+        contexts.done(item)
+        spec = FileSpec(where="", path=item.path, edits=edits)
+        files.setdefault(item.target.distribution, []).append(spec)
+    targets = {item.target.distribution: item.target for item in edited}
+    blocks = [_block(target, files[distribution]) for distribution, target in targets.items()]
+    patch_set, data = writer.read_back(writer.new_set(name, goal, blocks), _header(targets))
+    made = _check(patch_set, edited)
+    writer.publish(path, data)
+    return Made(
+        name=name,
+        source=str(path),
+        action=goal.action,
+        archs=tuple(sorted(goal.archs)),
+        like=goal.like,
+        files=made,
+        missing=unfilled(patch_set),
+        notes=tuple(notes),
+    )
+
+
+def _edited(
+    workspace: Workspace,
+    originals: Originals,
+    options: Options,
+    progress: Callable[[str], None],
+) -> tuple[list[Edited], list[str]]:
+    found: list[Edited] = []
+    notes: list[str] = []
+    for distribution in dict.fromkeys(options.edits):
+        progress(f"looking for edits of {distribution}")
+        files, more = edited_files(workspace, originals, distribution)
+        notes += more
+        if not files:
+            raise RefusedError(
+                Problem(
+                    message=f"nothing is edited in {distribution}",
+                    hint="name the environment that was edited: --python EXE or --prefix DIR",
+                )
+            )
+        found += files
+    return sorted(found, key=lambda item: (item.target.distribution, item.path)), notes
+
+
+class _Contexts:
+    """What the engines are given of the packages, before and after."""
+
+    def __init__(self, edited: Iterable[Edited]):
+        self.edited = {(item.target.distribution, item.path): item for item in edited}
+        self.planned_paths: set[tuple[str, str]] = set()
+
+    def all(self, item: Edited) -> Context:
+        """With every edited file as it is after."""
+        return self._context(item, _NO_GOAL, set(self.edited))
+
+    def planned(self, item: Edited, goal: Goal) -> Context:
+        """With those that are planned so far, as the planner has them."""
+        return self._context(item, goal, self.planned_paths)
+
+    def done(self, item: Edited) -> None:
+        """Count a file as planned."""
+        self.planned_paths.add((item.target.distribution, item.path))
+
+    def _context(self, item: Edited, goal: Goal, changed: set[tuple[str, str]]) -> Context:
+        target = item.target
+
+        def read(path: str) -> bytes | None:
+            known = self.edited.get((target.distribution, path))
+            return known.before if known else _installed(target, path)
+
+        def read_after(path: str) -> bytes | None:
+            key = (target.distribution, path)
+            return self.edited[key].after if key in changed else read(path)
+
+        return Context(path=item.path, goal=goal, read=read, read_after=read_after)
+
+
+def _installed(target: Target, path: str) -> bytes | None:
+    try:
+        return target.locate(path).read_bytes()
+    except (OSError, TargetError):
+        return None
+
+
+def _block(target: Target, files: Sequence[FileSpec]) -> TargetSpec:
+    return TargetSpec(
+        distribution=target.distribution,
+        versions=SpecifierSet(f"=={target.version}"),
+        files=tuple(files),
+        jit={},
+    )
+
+
+def _header(targets: Mapping[str, Target]) -> list[str]:
+    releases = ", ".join(f"{t.distribution} {t.version}" for t in targets.values())
+    return [
+        f"Written by gatepatch new from edits of {releases}.",
+        "Give a reason wherever it says TODO; until then the set is not applied.",
+    ]
+
+
+def _check(patch_set: PatchSet, edited: Sequence[Edited]) -> tuple[MadeFile, ...]:
+    """Plan the set on pristine bytes.
+
+    Raises:
+        RefusedError: It does not give exactly the edited bytes.
+    """
+    items = {(item.target.distribution, item.path): item for item in edited}
+    contexts = _Contexts(edited)
+    made = []
+    for block in patch_set.targets:
+        for file in block.files:
+            item = items[block.distribution, file.path]
+            found = run_engine(item.before, file.edits, contexts.planned(item, patch_set.goal))
+            contexts.done(item)
+            if splice(item.before, found.edits) != item.after:
+                raise RefusedError(
+                    Problem(
+                        message="the set does not give the edited bytes",
+                        where=f"{file.path} ({block.distribution} {item.target.version})",
+                        hint="report it, with the edits",
+                    )
+                )
+            made.append(_made(item, file.edits, found.changes))
+    return tuple(made)
+
+
+def _made(item: Edited, edits: Sequence[Edit], changes: Sequence[Change]) -> MadeFile:
+    return MadeFile(
+        distribution=item.target.distribution,
+        version=str(item.target.version),
+        path=item.path,
+        edits=tuple(
+            MadeEdit(
+                kind=edit.action if isinstance(edit, GateEdit) else type(edit).__name__.lower(),
+                where=edit.where,
+                lines=tuple(c.line for c in changes if c.where == edit.where),
+                proved=not getattr(edit, "unproved", ""),
+            )
+            for edit in edits
+        ),
+    )
