@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gatepatch
+from gatepatch.authoring import writer
+from gatepatch.authoring.new import Made
+from gatepatch.errors import GatepatchError, RefusedError, UsageError
 from gatepatch.loader import load
-from gatepatch.spec import GateEdit, Import, Insert, PatchSet
+from gatepatch.spec import GateEdit, Import, Insert, PatchSet, Replace, Text
 from lookalikes import (
     COMM,
     COMMUNICATOR,
@@ -16,10 +21,18 @@ from lookalikes import (
     HEADER,
     SERVER_ARGS,
     SGLANG,
+    contents,
     make_server,
 )
 from releases import make_wheel
-from trees import site_of
+from trees import (
+    git,
+    make_distribution,
+    make_environment,
+    make_repository,
+    site_of,
+    write_files,
+)
 
 
 @pytest.fixture
@@ -96,7 +109,6 @@ def test_the_story_edited_by_hand_becomes_a_set_of_gates(
         wheels=wheels,
         output=tmp_path / "sets",
     )
-    print((tmp_path / "sets/mine/set.yaml").read_text())
     patch_set = load(Path(made.source))
     assert [arch.name for arch in made.archs] == ["sm_120", "sm_121"]
     assert made.like is not None
@@ -112,3 +124,172 @@ def test_the_story_edited_by_hand_becomes_a_set_of_gates(
         COMMUNICATOR: [Import, Insert, GateEdit],
         SERVER_ARGS: [GateEdit],
     }
+
+
+def fill(path: Path) -> None:
+    """Give the reasons, as an author does."""
+    text = path.read_text()
+    for marker in (writer.SUMMARY, writer.WHY, writer.UNPROVED):
+        text = text.replace(f'"{marker}"', "They run there.").replace(marker, "They run there.")
+    path.write_text(text)
+
+
+def restore(prefix: Path) -> None:
+    write_files(site_of(prefix), {**FLASHINFER, **SGLANG})
+
+
+def test_the_set_is_refused_until_its_reasons_are_given_and_then_gives_the_edited_bytes(
+    server: Path, wheels: list[Path], tmp_path: Path
+) -> None:
+    pristine = contents(server)
+    edit_as_the_set_does(server)
+    by_hand = contents(server)
+    sets = tmp_path / "sets"
+    made = gatepatch.new(
+        "mine", edits=["sglang", "flashinfer-python"], prefix=server, wheels=wheels, output=sets
+    )
+    restore(server)
+    for call in (gatepatch.plan, gatepatch.apply):
+        with pytest.raises(RefusedError, match=r"is not finished: its author is to give 2 reasons"):
+            call("mine", prefix=server, patches=[sets])
+    assert [p.message for p in gatepatch.lint("mine", patches=[sets])] == ["is to be filled in"] * 2
+    fill(Path(made.source))
+    assert gatepatch.lint("mine", patches=[sets]) == ()
+    gatepatch.apply("mine", prefix=server, patches=[sets], assume="sm_120")
+    applied = {p: d for p, d in contents(server).items() if not p.startswith(".gatepatch/")}
+    assert applied == by_hand
+    gatepatch.revert("mine", prefix=server, patches=[sets])
+    assert contents(server) == pristine
+
+
+def new(server: Path, wheels: list[Path], tmp_path: Path, **more: Any) -> tuple[Made, PatchSet]:
+    made = gatepatch.new("mine", prefix=server, wheels=wheels, output=tmp_path / "sets", **more)
+    return made, load(Path(made.source))
+
+
+def test_what_is_no_gate_becomes_text_and_a_bound_that_lets_all_in_is_not_proved(
+    server: Path, wheels: list[Path], tmp_path: Path
+) -> None:
+    edit(server, COMM, "[9, 10]", "[9, 10, 12]")
+    edit(server, HEADER, " && (__CUDA_ARCH__ < 1200)", "")
+    edit(server, SERVER_ARGS, "self.nnodes == 1", "self.nnodes <= 2")
+    made, patch_set = new(
+        server, wheels, tmp_path, edits=["flashinfer-python", "sglang"], admit=["sm_120", "sm_121"]
+    )
+    assert made.like is not None
+    assert [type(e) for e in edits_of(patch_set, COMM)] == [GateEdit]
+    (bound,) = edits_of(patch_set, HEADER)
+    assert isinstance(bound, Replace)
+    assert (bound.count, bound.unproved) == (13, writer.UNPROVED)
+    (other,) = edits_of(patch_set, SERVER_ARGS)
+    assert isinstance(other, Replace | Text)
+    assert other.unproved == writer.UNPROVED
+
+
+def test_a_gate_that_is_shut_by_hand_becomes_a_close(
+    server: Path, wheels: list[Path], tmp_path: Path
+) -> None:
+    edit(server, COMM, "[9, 10]", "[9]")
+    made, patch_set = new(server, wheels, tmp_path, edits="flashinfer-python")
+    assert made.action == "close"
+    assert [arch.name for arch in made.archs] == ["sm_100", "sm_103"]
+    assert made.like is None
+    assert edits_of(patch_set, COMM) == [
+        GateEdit(
+            where="targets[0].files[0].edits[0].close",
+            action="close",
+            within="gen_trtllm_comm_module",
+            keyword="supported_major_versions",
+        )
+    ]
+
+
+def test_without_a_gate_the_architectures_must_be_named(
+    server: Path, wheels: list[Path], tmp_path: Path
+) -> None:
+    edit(server, SERVER_ARGS, "self.nnodes == 1", "self.nnodes <= 2")
+    with pytest.raises(RefusedError) as error:
+        new(server, wheels, tmp_path, edits="sglang")
+    assert str(error.value) == (
+        "the gates that were changed do not tell for whom\n"
+        "  say it: --admit sm_120 --like sm_100, or --exclude sm_120"
+    )
+    assert not (tmp_path / "sets").exists()
+
+
+def test_nothing_is_overwritten(server: Path, wheels: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "sets/mine").mkdir(parents=True)
+    with pytest.raises(UsageError, match="is there already, and is not overwritten"):
+        new(server, wheels, tmp_path, edits="sglang")
+    assert list((tmp_path / "sets/mine").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give one of --from-edits and --from-diff"),
+        ({"edits": "sglang", "diff": "x"}, "give one of --from-edits and --from-diff"),
+        ({"edits": "sglang", "admit": "twelve"}, "--admit: 'twelve' is not an architecture"),
+        ({"edits": "sglang", "like": "ten"}, "--like: 'ten' is not an architecture"),
+        ({"edits": "sglang"}, "nothing is edited in sglang"),
+        ({"edits": "torch"}, "torch is not installed in"),
+    ],
+)
+def test_what_cannot_be_asked(
+    arguments: dict[str, Any], message: str, server: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(GatepatchError, match=message):
+        new(server, [], tmp_path, **arguments)
+
+
+def test_a_name_that_is_none(server: Path) -> None:
+    with pytest.raises(UsageError, match="'My_Set' is no name"):
+        gatepatch.new("My_Set", edits="sglang", prefix=server)
+
+
+def test_a_file_that_is_gone(server: Path, wheels: list[Path], tmp_path: Path) -> None:
+    (site_of(server) / COMM).unlink()
+    with pytest.raises(RefusedError, match="is gone, and a patch set takes no file away"):
+        new(server, wheels, tmp_path, edits="flashinfer-python")
+
+
+def test_the_wheel_of_another_build(server: Path, tmp_path: Path) -> None:
+    edit(server, COMM, "[9, 10]", "[9, 10, 12]")
+    other = make_wheel(tmp_path, "flashinfer-python", "0.6.3", {**FLASHINFER, COMM: "other\n"})
+    with pytest.raises(RefusedError, match="has other bytes than the release that was installed"):
+        new(server, [other], tmp_path, edits="flashinfer-python")
+
+
+def test_a_file_of_a_checkout_is_compared_with_git(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path)
+    checkout = make_repository(tmp_path / "sglang", {f"python/{p}": t for p, t in SGLANG.items()})
+    info = make_distribution(site_of(prefix), "sglang", "0.0.0.dev1+gabc", {})
+    (site_of(prefix) / "sglang.pth").write_text(f"{checkout}/python\n")
+    (info / "RECORD").write_text("sglang.pth,,\n")
+    (info / "direct_url.json").write_text(
+        json.dumps({"url": checkout.as_uri(), "dir_info": {"editable": True}})
+    )
+    file = checkout / "python" / SERVER_ARGS
+    gate = "is_sm90_supported() or is_sm100_supported()"
+    file.write_text(file.read_text().replace(gate, f"{gate} or is_sm120_supported()"))
+    (checkout / "python/sglang/untracked.py").write_text("new = 1\n")
+    made, patch_set = new(prefix, [], tmp_path, edits="sglang")
+    assert [type(e) for e in edits_of(patch_set, SERVER_ARGS)] == [GateEdit]
+    assert str(patch_set.targets[0].versions) == "==0.0.0.dev1+gabc"
+    git(checkout, "checkout", "-q", ".")
+    fill(Path(made.source))
+    result = gatepatch.plan("mine", prefix=prefix, patches=[tmp_path / "sets"])
+    assert result.outcome == "would-apply"
+
+
+def test_what_gatepatch_itself_wrote_is_not_taken_up(
+    server: Path, wheels: list[Path], tmp_path: Path
+) -> None:
+    gatepatch.apply("sm120-allreduce", prefix=server, assume="sm_120")
+    edit(server, "sglang/srt/utils/common.py", "[0] == 12", "[0] in (11, 12)")
+    made, _ = new(server, wheels, tmp_path, edits="sglang", admit="sm_110", like="sm_120")
+    assert [file.path for file in made.files] == ["sglang/srt/utils/common.py"]
+    assert made.notes == (
+        f"{COMMUNICATOR} is as gatepatch left it, and is not taken up",
+        f"{SERVER_ARGS} is as gatepatch left it, and is not taken up",
+    )

@@ -82,7 +82,7 @@ def _unit(old: Prover, new: Prover, pairs: list[tuple[Branch, Branch]]) -> Unit:
         options.append(_gate(condition, len(pairs), operand))
     swaps = [
         Replace(where="", expression=text, by=by, count=len(pairs))
-        for text, by in _swaps(first, second)
+        for text, by in _swaps(first, second, new.source)
     ]
     options += swaps
     options += [
@@ -194,7 +194,12 @@ def _additions(old: Expr, new: Expr) -> Iterator[tuple[str, str]]:
                 yield source_of(parts[start] if index - start == 1 else whole), operand
 
 
-def _swaps(old: Expr, new: Expr) -> Iterator[tuple[str, str]]:
+def _swaps(old: Expr, new: Expr, source: bytes) -> Iterator[tuple[str, str]]:
+    """Expressions to replace, and by what: as one writes it, and as it stands in the file."""
     if (span := _differing(old, new)) is not None:
         yield _joined(old, *span), _joined(new, *span)
     yield source_of(old), source_of(new)
+    inner = strip(new)
+    text = source[inner.start : inner.end].decode("utf-8", "backslashreplace")
+    if "\n" not in text:
+        yield source_of(old), text

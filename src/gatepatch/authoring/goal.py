@@ -42,12 +42,12 @@ def infer_goal(gates: Sequence[Judged], given: Given) -> Goal:
         return Goal(action="close", archs=given.exclude)
     if given.admit and given.like:
         return Goal(action="open", archs=given.admit, like=given.like)
-    opened = [gate for gate in gates if _changed(gate) and not _closes(gate)]
+    opened = [gate for gate in gates if not _closes(gate) and _likes(gate, _changed(gate))]
     closed = [gate for gate in gates if _changed(gate) and _closes(gate)]
     if closed and not opened and not given.admit:
         return Goal(action="close", archs=_union(map(_changed, closed)))
     archs = given.admit or _union(map(_changed, opened))
-    likes = [found for gate in opened if (found := _likes(gate, archs))]
+    likes = [found for gate in gates if (found := _likes(gate, archs))]
     shared = frozenset.intersection(*likes) if likes else frozenset()
     like = given.like or _nearest(shared, archs)
     if not archs or like is None:
@@ -86,7 +86,9 @@ def _closes(gate: Judged) -> bool:
 
 
 def _likes(gate: Judged, archs: frozenset[Arch]) -> frozenset[Arch]:
-    """The architectures whose verdicts the changed ones now share."""
+    """The architectures whose former verdicts the changed ones have now; none if none changed."""
+    if not _changed(gate):
+        return frozenset()
     others = [arch for arch in TABLE if arch not in archs and arch != _NEWEST]
     return frozenset(
         like

@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 
 from gatepatch.arch import Arch
 from gatepatch.authoring import writer
+from gatepatch.authoring.diffed import diffed_files
 from gatepatch.authoring.drafting import draft, edits_of
 from gatepatch.authoring.edited import Edited, Originals, edited_files
 from gatepatch.authoring.goal import Given, infer_goal
@@ -149,8 +150,12 @@ def _edited(
     options: Options,
     progress: Callable[[str], None],
 ) -> tuple[list[Edited], list[str]]:
-    found: list[Edited] = []
-    notes: list[str] = []
+    if options.diff is not None:
+        found, notes = diffed_files(workspace, originals, options.diff)
+        if not found:
+            raise RefusedError(Problem(message="changes nothing", where=str(options.diff)))
+    else:
+        found, notes = [], []
     for distribution in dict.fromkeys(options.edits):
         progress(f"looking for edits of {distribution}")
         files, more = edited_files(workspace, originals, distribution)
