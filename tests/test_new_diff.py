@@ -259,7 +259,7 @@ def test_what_diff_writes_is_read_and_applied(
         [line + b"\n" for line in side[:-1]] + ([side[-1]] if side[-1] else []) for side in sides
     ]
     raw = difflib.diff_bytes(
-        difflib.unified_diff, *lines, fromfile=b"a/x", tofile=b"b/x", n=context
+        difflib.unified_diff, lines[0], lines[1], fromfile=b"a/x", tofile=b"b/x", n=context
     )
     text = b"".join(
         line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in raw

@@ -391,8 +391,20 @@ def show(name: str, *, patches: Sequence[PathLike] = ()) -> PatchSet:
     return catalog.load(name, _paths(patches))
 
 
-def lint(name: str | None = None, *, patches: Sequence[PathLike] = ()) -> tuple[Problem, ...]:
+def lint(
+    name: str | None = None,
+    *,
+    patches: Sequence[PathLike] = (),
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+) -> tuple[Problem, ...]:
     """Check a patch set, or all: everything that is wrong with it.
+
+    Args:
+        name: The set's name; all sets for None.
+        patches: Folders of your own patch sets.
+        python: Interpreter of an environment whose packages the sets are compared with.
+        prefix: Folder of such an environment; without one the sets are looked at alone.
 
     Raises:
         UnknownSetError: No set has this name.
@@ -402,10 +414,11 @@ def lint(name: str | None = None, *, patches: Sequence[PathLike] = ()) -> tuple[
 
     folders = _paths(patches)
     names = [name] if name is not None else list(catalog.files(folders))
+    workspace = None if python is None and prefix is None else _workspace(python, prefix)
     problems: list[Problem] = []
     for each in names:
         try:
-            problems += linting.lint(catalog.load(each, folders))
+            problems += linting.lint(catalog.load(each, folders), workspace)
         except SpecError as error:
             problems += error.problems
     return tuple(problems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,27 @@ def read(path: Path) -> tuple[Cursor, list[Problem], bytes]:
         raise SpecError(Problem(message="is empty", where=str(path)))
     problems: list[Problem] = []
     return Cursor(node, "", str(path), problems), problems, data
+
+
+def lines_of_keys(path: Path) -> dict[str, int]:
+    """The line, from 1, of everything in a document by its key path; a key's own line.
+
+    Raises:
+        SpecError: It cannot be read.
+    """
+    root, _, _ = read(path)
+    return {key: line + 1 for key, line in _lines(root.node, "", root.node.start_mark.line)}
+
+
+def _lines(node: yaml.Node, path: str, line: int) -> Iterator[tuple[str, int]]:
+    yield path, line
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            step = f"{path}.{key.value}" if path else str(key.value)
+            yield from _lines(value, step, key.start_mark.line)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _lines(value, f"{path}[{index}]", value.start_mark.line)
 
 
 def _compose(data: bytes) -> yaml.Node | None:

@@ -13,11 +13,16 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("set", metavar="SET", nargs="?", help="all sets unless one is named")
     add_patches(parser)
+    group = parser.add_argument_group("an environment to compare the sets with, where there is one")
+    group.add_argument("--python", metavar="EXE", help="its interpreter")
+    group.add_argument("--prefix", metavar="DIR", help="its folder")
 
 
 def run(options: Namespace, out: Printer, err: Printer) -> int:
     """Run the command; return its exit code."""
-    problems = gatepatch.lint(options.set, patches=options.patches)
+    problems = gatepatch.lint(
+        options.set, patches=options.patches, python=options.python, prefix=options.prefix
+    )
     if options.json:
         out.line(document("lint", problems=problems))
     else:
