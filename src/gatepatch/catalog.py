@@ -38,9 +38,14 @@ def files(patches: Sequence[Path] = ()) -> dict[str, Path]:
     """Every set's name and file: ``NAME/set.yaml`` or ``NAME.yaml``; the first folder wins."""
     found: dict[str, Path] = {}
     for folder in folders(patches):
-        for name, path in _sets_in(folder):
+        for name, path in files_in(folder).items():
             found.setdefault(name, path)
     return dict(sorted(found.items()))
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """The sets of one folder."""
+    return dict(_sets_in(folder))
 
 
 def _sets_in(folder: Path) -> Iterator[tuple[str, Path]]:

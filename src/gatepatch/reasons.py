@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
+from gatepatch.catalog import SET_FILE
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.spec import PatchSet
 
@@ -39,12 +42,15 @@ def refuse_unfilled(patch_set: PatchSet) -> None:
         RefusedError: One is missing.
     """
     if missing := unfilled(patch_set):
+        source = Path(patch_set.source)
+        folder = source.parents[1] if source.name == SET_FILE else source.parent
         raise RefusedError(
             Problem(
                 message="is not finished: its author is to give "
                 + ("a reason" if len(missing) == 1 else f"{len(missing)} reasons")
                 + f" ({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''})",
                 where=patch_set.source,
-                hint=f"write them in place of TODO, and check: gatepatch lint {patch_set.name}",
+                hint=f"write them where it says TODO, and check: gatepatch lint {patch_set.name} "
+                f"--patches {shlex.quote(str(folder))}",
             )
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from packaging.specifiers import SpecifierSet
 
+from gatepatch import catalog
 from gatepatch.arch import Arch
 from gatepatch.authoring import writer
 from gatepatch.authoring.diffed import diffed_files
@@ -18,7 +19,7 @@ from gatepatch.authoring.goal import Given, infer_goal
 from gatepatch.edits import splice
 from gatepatch.errors import Problem, RefusedError, TargetError, UsageError
 from gatepatch.gates.result import Change, Context
-from gatepatch.loader import is_name
+from gatepatch.loader import is_name, load
 from gatepatch.planner import run_engine
 from gatepatch.reasons import unfilled
 from gatepatch.spec import Edit, FileSpec, GateEdit, PatchSet, TargetSpec
@@ -128,7 +129,14 @@ def new(
         spec = FileSpec(where="", path=item.path, edits=edits)
         files.setdefault(item.target.distribution, []).append(spec)
     targets = {item.target.distribution: item.target for item in edited}
-    blocks = [_block(target, files[distribution]) for distribution, target in targets.items()]
+    known = list(known_targets())
+    blocks = [_block(target, files[name], known) for name, target in targets.items()]
+    notes += [
+        f"{block.distribution}: if a JIT compiles these files, name its modules in jit:, so that "
+        "what was built of them is removed"
+        for block in blocks
+        if block.distribution == "flashinfer-python" and not block.jit
+    ]
     patch_set, data = writer.read_back(writer.new_set(name, goal, blocks), _header(targets))
     made = _check(patch_set, edited)
     writer.publish(path, data)
@@ -211,12 +219,26 @@ def _installed(target: Target, path: str) -> bytes | None:
         return None
 
 
-def _block(target: Target, files: Sequence[FileSpec]) -> TargetSpec:
+def known_targets() -> Iterator[TargetSpec]:
+    """The blocks of the sets that ship."""
+    for path in catalog.files_in(catalog.shipped()).values():
+        yield from load(path).targets
+
+
+def _block(target: Target, files: Sequence[FileSpec], known: Sequence[TargetSpec]) -> TargetSpec:
+    """The block of a distribution; what its JIT makes of these files, a set that ships may know."""
+    paths = {file.path for file in files}
+    same = [t for t in known if t.distribution == target.distribution]
+    jit: dict[str, tuple[str, ...]] = {}
+    for spec in same:
+        if any(file.path in paths for file in spec.files):
+            for kind, modules in spec.jit.items():
+                jit[kind] = tuple(dict.fromkeys([*jit.get(kind, ()), *modules]))
     return TargetSpec(
         distribution=target.distribution,
         versions=SpecifierSet(f"=={target.version}"),
         files=tuple(files),
-        jit={},
+        jit=jit,
     )
 
 

@@ -41,8 +41,7 @@ class _Reader:
         self.old, self.new = Source(path, before), Source(path, after)
         self.before = State(path, self.old.tree, context.read, context.predicates)
         self.after = State(path, self.new.tree, context.read_after, context.predicates)
-        self.tops = {id(top.node): top for top in self.old.tops}
-        self.new_tops = {id(top.node): top for top in self.new.tops}
+        self.tops = {id(top.node) for top in self.old.tops}
 
     def units(self, found: Imported | Inserted | Changed) -> Iterator[Unit]:
         match found:
@@ -116,7 +115,7 @@ class _Reader:
             for a, b in reversed(found.levels)
         ]
         options += replaced
-        top = self.top(found.levels)
+        top = _around(self.old, inner)
         asks = top is not None and self.before.meaning.asks(
             top.node, self.before.frame(top.functions, top.bound)
         )
@@ -187,10 +186,6 @@ class _Reader:
         text = self.old.text(node)
         return text if "\n" not in text and text.strip() == text else ast.unparse(node)
 
-    def top(self, levels: Sequence[tuple[ast.expr, ast.expr]]) -> Expression | None:
-        """The innermost whole Boolean expression around the change."""
-        return next((self.tops[id(a)] for a, _ in reversed(levels) if id(a) in self.tops), None)
-
     def judged(self, found: Changed) -> Judged | None:
         inner, new_inner = found.levels[-1]
         literal = ast.List | ast.Tuple | ast.Set
@@ -199,24 +194,42 @@ class _Reader:
             if unit is not None:
                 before, after = membership(inner, unit), membership(new_inner, unit)
                 return Judged(before=before, after=after, shut=False)
-        # What is largest is judged: what stands around a part may keep it shut.
-        for old, new in found.levels:
-            one, two = self.tops.get(id(old)), self.new_tops.get(id(new))
-            if one is None or two is None:
-                continue
-            frame = self.before.frame(one.functions, one.bound)
-            new_frame = self.after.frame(two.functions, two.bound)
-            if self.before.meaning.asks(old, frame):
-                return Judged(
-                    before=self.before.meaning.verdict(old, frame),
-                    after=self.after.meaning.verdict(new, new_frame),
-                    shut=one.rejects,
-                )
-        return None
+        judged = [gate for a, b in found.levels if (gate := self.gate_of(a, b)) is not None]
+        # What is largest comes first: what stands around a part may keep it shut.
+        known = (gate for gate in judged if not (gate.before.unknown or gate.after.unknown))
+        return next(known, judged[0] if judged else None)
+
+    def gate_of(self, old: ast.expr, new: ast.expr) -> Judged | None:
+        """The verdicts of one expression; None if it is no condition that asks the device."""
+        one, two = _around(self.old, old), _around(self.new, new)
+        if not _is_boolean(old) or one is None or two is None:
+            return None
+        frame = self.before.frame(one.functions, one.bound)
+        new_frame = self.after.frame(two.functions, two.bound)
+        if not (self.before.meaning.asks(old, frame) or self.after.meaning.asks(new, new_frame)):
+            return None
+        return Judged(
+            before=self.before.meaning.verdict(old, frame),
+            after=self.after.meaning.verdict(new, new_frame),
+            shut=one.rejects,
+        )
+
+
+def _around(source: Source, node: ast.expr) -> Expression | None:
+    """The smallest whole expression that a node stands in, or is."""
+    start, end = source.span(node)
+    best: tuple[int, Expression] | None = None
+    for top in source.tops:
+        first, last = source.span(top.node)
+        if first <= start and end <= last and (best is None or last - first <= best[0]):
+            best = (last - first, top)
+    return best[1] if best else None
 
 
 def _is_boolean(node: ast.expr) -> bool:
-    return isinstance(node, ast.BoolOp | ast.UnaryOp | ast.Compare | ast.Call | ast.Name)
+    return isinstance(
+        node, ast.BoolOp | ast.UnaryOp | ast.Compare | ast.Call | ast.Name | ast.Attribute
+    )
 
 
 def _gate(within: str | None, condition: str, operand: str | None = None) -> GateEdit:
