@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from trees import (
     site_of,
     write_files,
 )
+from wheels import fetch
 
 
 @pytest.fixture
@@ -293,3 +295,86 @@ def test_what_gatepatch_itself_wrote_is_not_taken_up(
         f"{COMMUNICATOR} is as gatepatch left it, and is not taken up",
         f"{SERVER_ARGS} is as gatepatch left it, and is not taken up",
     )
+
+
+def test_it_is_said_why_a_gate_is_not_proved(
+    server: Path, wheels: list[Path], tmp_path: Path
+) -> None:
+    edit(server, COMM, "[9, 10]", "[9, 10, 12]")
+    edit(server, HEADER, " && (__CUDA_ARCH__ < 1200)", "")
+    made, _ = new(server, wheels, tmp_path, edits="flashinfer-python")
+    (note,) = made.notes
+    assert note.startswith(f"{HEADER}, line 1: ")
+    assert "13.0" in note
+
+
+def test_a_set_takes_over_what_was_edited_by_hand_once_it_is_pinned(
+    server: Path, wheels: list[Path], tmp_path: Path
+) -> None:
+    pristine = contents(server)
+    edit_as_the_set_does(server)
+    sets = tmp_path / "sets"
+    made, _ = new(server, wheels, tmp_path, edits=["sglang", "flashinfer-python"])
+    fill(Path(made.source))
+    gatepatch.pin("mine", patches=[sets], sources=wheels)
+    assert gatepatch.lint("mine", patches=[sets], prefix=server) == ()
+    assert gatepatch.status("mine", patches=[sets], prefix=server).outcome == "applied"
+    gatepatch.revert("mine", patches=[sets], prefix=server)
+    assert contents(server) == pristine
+
+
+@pytest.mark.slow
+def test_real_wheels_edited_by_hand(tmp_path: Path) -> None:
+    """sglang 0.5.9 and flashinfer-python 0.6.3, the story's own, edited at its four places."""
+    prefix = make_environment(tmp_path)
+    for distribution, version in (("sglang", "0.5.9"), ("flashinfer-python", "0.6.3")):
+        shutil.copytree(fetch(distribution, version), site_of(prefix), dirs_exist_ok=True)
+    pristine = contents(prefix)
+    files = [
+        make_wheel(
+            tmp_path, name, version, {p: d for p, d in pristine.items() if p.startswith(top)}
+        )
+        for name, version, top in (
+            ("sglang", "0.5.9", "sglang/"),
+            ("flashinfer-python", "0.6.3", "flashinfer/"),
+        )
+    ]
+    edit(prefix, COMM, "supported_major_versions=[9, 10]", "supported_major_versions=[9, 10, 12]")
+    edit(prefix, HEADER, "(__CUDA_ARCH__ < 1200)", "(__CUDA_ARCH__ < 1300)")
+    name, alias = "is_sm100_supported", "_is_sm100_supported = _is_cuda and is_sm100_supported()\n"
+    edit(prefix, COMMUNICATOR, f"    {name},\n", f"    {name},\n    is_sm120_supported,\n")
+    edit(prefix, COMMUNICATOR, alias, alias + alias.replace("100", "120"))
+    gate = "_is_sm90_supported or _is_sm100_supported"
+    edit(prefix, COMMUNICATOR, gate, f"{gate} or _is_sm120_supported")
+    gate = "and (is_sm90_supported() or is_sm100_supported()"
+    edit(
+        prefix, SERVER_ARGS, f"            {gate})", f"            {gate} or is_sm120_supported())"
+    )
+    by_hand = contents(prefix)
+
+    made, patch_set = new(prefix, files, tmp_path, edits=["sglang", "flashinfer-python"])
+    assert [arch.name for arch in made.archs] == ["sm_120", "sm_121"]
+    assert made.like is not None
+    assert made.like.name == "sm_100"
+    assert made.missing == ("summary", "why")
+    assert edits_of(patch_set, HEADER) == [
+        GateEdit(
+            where="targets[0].files[0].edits[0].open",
+            action="open",
+            condition="__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200",
+            count=13,
+        )
+    ]
+    assert [type(e) for e in edits_of(patch_set, COMMUNICATOR)] == [Import, Insert, GateEdit]
+    assert [type(e) for e in edits_of(patch_set, SERVER_ARGS)] == [GateEdit]
+
+    for path in (COMM, HEADER, COMMUNICATOR, SERVER_ARGS):
+        (site_of(prefix) / path).write_bytes(pristine[path])
+    fill(Path(made.source))
+    sets = [tmp_path / "sets"]
+    assert gatepatch.lint("mine", patches=sets, prefix=prefix) == ()
+    gatepatch.apply("mine", prefix=prefix, patches=sets, assume="sm_120")
+    applied = contents(prefix)
+    assert {path: applied[path] for path in by_hand} == by_hand
+    gatepatch.revert("mine", prefix=prefix, patches=sets)
+    assert contents(prefix) == pristine

@@ -15,7 +15,7 @@ from gatepatch.errors import RefusedError
 from gatepatch.gates.result import Context
 from gatepatch.loader import CUDA_SUFFIXES, PYTHON_SUFFIXES
 from gatepatch.planner import run_engine
-from gatepatch.spec import Edit, GateEdit
+from gatepatch.spec import Edit, GateEdit, Replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +48,25 @@ def draft(path: str, before: bytes, after: bytes, context: Context) -> Draft:
     return Draft(path=path, before=before, after=after, units=tuple(units))
 
 
-def edits_of(value: Draft, context: Context) -> tuple[Edit, ...]:
+def edits_of(value: Draft, context: Context) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
     """The edits of a file: structural where they give the very same bytes, text for the rest.
 
     Args:
         value: The file.
         context: With the goal.
 
+    Returns:
+        The edits, and why the gates among them that are not proved are not.
+
     Raises:
         RefusedError: No edits give these bytes.
     """
+    chooser = _Chooser(value, context)
     try:
-        return _Chooser(value, context).choose()
+        return chooser.choose(), tuple(chooser.notes)
     except RefusedError:
-        return _Chooser(replace(value, units=()), context).choose()
+        alone = _Chooser(replace(value, units=()), context)
+        return alone.choose(), tuple(chooser.notes)
 
 
 class _Chooser:
@@ -71,6 +76,7 @@ class _Chooser:
         self.value = value
         self.context = context
         self.hunks = hunks(value.before, value.after)
+        self.notes: list[str] = []
 
     def choose(self) -> tuple[Edit, ...]:
         chosen: list[Edit] = []
@@ -105,8 +111,23 @@ class _Chooser:
             if edits is None or edits == known:
                 continue
             if unit.is_told_by(self.value.before, self.value.after, edits - known):
+                self.explain(unit, edit, chosen)
                 return [edit]
+        self.explain(unit, None, chosen)
         return []
+
+    def explain(self, unit: Unit, edit: Edit | None, chosen: Sequence[Edit]) -> None:
+        """Note why a gate is not proved."""
+        if unit.judged is None or (edit is not None and not getattr(edit, "unproved", "")):
+            return
+        for option in unit.options:
+            if isinstance(option, Replace) and not option.unproved:
+                try:
+                    self.edits([*chosen, option])
+                except RefusedError as error:
+                    reason = error.problems[0].message
+                    self.notes.append(f"{self.value.path}, line {unit.line}: {reason}")
+                    return
 
     def planned(self, edits: Sequence[Edit]) -> frozenset[ByteEdit] | None:
         """What the engine makes of edits; None if it refuses them."""

@@ -124,7 +124,8 @@ def new(
     files: dict[str, list[FileSpec]] = {}
     for item, value in drafts:
         progress(f"working out the edits of {item.path}")
-        edits = edits_of(value, contexts.planned(item, goal))
+        edits, reasons = edits_of(value, contexts.planned(item, goal))
+        notes += reasons
         contexts.done(item)
         spec = FileSpec(where="", path=item.path, edits=edits)
         files.setdefault(item.target.distribution, []).append(spec)

@@ -37,6 +37,7 @@ UNPROVED = "TODO: say why this is right although it is not proved"
 """What stands where the author is to give a reason; a set that has one is not applied."""
 
 _LINE = 100
+_FOLD = 78  # a line of prose has one more word
 _UNSAFE = "\r\x85\u2028\u2029\ufeff"  # line breaks to YAML, or lost in a literal block
 
 
@@ -113,6 +114,33 @@ def new_set(name: str, goal: Goal, targets: Sequence[TargetSpec]) -> PatchSet:
     )
 
 
+def write_set(
+    name: str,
+    goal: Goal,
+    targets: Sequence[TargetSpec],
+    folder: Path,
+    header: Sequence[str] = (),
+) -> Path:
+    """Write a new set, its reasons left for the author; return its file.
+
+    Args:
+        name: The set's name.
+        goal: What its gate edits are to bring about.
+        targets: Its blocks, such as ``gates_target`` makes.
+        folder: The folder of sets that it goes into.
+        header: Lines of a comment that comes first.
+
+    Raises:
+        UsageError: Something stands there already.
+        SpecError: The set cannot be read: the name is no name, or the like.
+        GatepatchError: It cannot be written.
+    """
+    path = check_free(folder, name)
+    _, data = read_back(new_set(name, goal, targets), header)
+    publish(path, data)
+    return path
+
+
 def check_free(folder: Path, name: str) -> Path:
     """Where a set is going to stand.
 
@@ -166,10 +194,8 @@ def publish(path: Path, data: bytes) -> None:
     """
     try:
         path.parent.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.mkdir()
-    except FileExistsError:
         check_free(path.parent.parent, path.parent.name)
-        raise
+        path.parent.mkdir()
     except OSError as error:
         raise GatepatchError(_unwritable(path, error)) from None
     try:
@@ -213,7 +239,7 @@ def to_yaml(patch_set: PatchSet, header: Sequence[str] = ()) -> str:
         sort_keys=False,
         allow_unicode=True,
         default_flow_style=False,
-        width=_LINE,
+        width=_FOLD,
     )
     lines = [f"# {line}" for line in header]
     first = True
@@ -266,7 +292,8 @@ def _text(dumper: _Dumper, text: str) -> yaml.Node:
 
 
 def _is_plain(text: str) -> bool:
-    if any(character in text for character in ",[]{}#&*!|>'\"%@`") or ": " in text:
+    """Whether a text may stand without quotes, on one line of a mapping too."""
+    if text[:1] in "#&*!|>'\"%@`-?:=" or any(mark in text for mark in (*",[]{}", ": ", " #")):
         return False
     try:
         return bool(yaml.safe_load(text) == text)
