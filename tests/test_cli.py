@@ -18,7 +18,8 @@ from gatepatch import cli, commands
 from gatepatch.device_probe import ProbeFailure
 from gatepatch.errors import PendingError, SignalError
 from gatepatch.results import Result
-from lookalikes import COMM, contents, make_server
+from lookalikes import COMM, FLASHINFER, contents, make_server
+from releases import make_wheel
 from trees import make_environment, site_of
 
 SET = "sm120-allreduce"
@@ -160,6 +161,51 @@ def test_findings_of_lint_are_results_and_exit_1(run: Main, bad: Path) -> None:
     assert document(out)["problems"][0]["hint"] == "did you mean 'summary'?"
 
 
+def test_new_writes_a_set_and_says_what_is_next(run: Main, server: Path, tmp_path: Path) -> None:
+    file = site_of(server) / COMM
+    file.write_text(file.read_text().replace("[9, 10]", "[9, 10, 12]"))
+    wheel = make_wheel(tmp_path, "flashinfer-python", "0.6.3", FLASHINFER)
+    sets = tmp_path / "sets"
+    words = ("new", "mine", "--from-edits", "flashinfer-python", "--prefix", server)
+    more = ("--wheel", wheel, "--output", sets)
+    code, out, err = run(*words, *more)
+    assert (code, out) == (
+        0,
+        (
+            f"{sets / 'mine/set.yaml'}: admits sm_120, sm_121 like sm_100\n"
+            f"  {COMM}  (flashinfer-python 0.6.3)\n"
+            "    open, line 2\n"
+            "planned on the release's bytes, it gives exactly the edited ones\n"
+        ),
+    )
+    assert err == (
+        "give the reasons, where it says TODO: summary, why\n"
+        f"then check it: gatepatch lint mine --patches {sets}\n"
+    )
+    code, _, err = run(*words, *more)
+    assert code == 2
+    assert f"{sets / 'mine'}: is there already, and is not overwritten" in err
+    code, out, _ = run("new", "other", *words[2:], *more, "--json")
+    made = document(out)["made"]
+    assert (made["archs"], made["like"], made["missing"]) == (
+        ["12.0", "12.1"],
+        "10.0",
+        ["summary", "why"],
+    )
+    assert made["files"][0]["edits"] == [
+        {
+            "kind": "open",
+            "where": "targets[0].files[0].edits[0].open",
+            "lines": [2],
+            "proved": True,
+        }
+    ]
+    code, out, _ = run("lint", "mine", "--patches", sets, "--prefix", server)
+    assert code == 1
+    assert f"{sets / 'mine/set.yaml'}:5 (why): is to be filled in" not in out
+    assert f"{sets / 'mine/set.yaml'}:6 (why): is to be filled in" in out
+
+
 WRONG: dict[str, tuple[list[str], str]] = {
     "nothing": ([], "the following arguments are required: COMMAND"),
     "command": (["aply"], "invalid choice: 'aply'"),
@@ -174,6 +220,9 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "prefix": (["plan", SET, "--prefix", "/nowhere"], "/nowhere"),
     "python": (["recover", "--python", "/nowhere"], "/nowhere"),
     "architecture": (["apply", SET, "--assume", "sm_x"], "--assume: "),
+    "new": (["new", "mine"], "give one of --from-edits and --from-diff"),
+    "like": (["new", "mine", "--from-diff", "x", "--like", "ten"], "--like: 'ten' is not an arch"),
+    "unknown": (["new", "x", "--from-diff", "x", "--admit", "sm_60"], "proved for 6.0: known are"),
 }
 
 

@@ -85,7 +85,7 @@ def set_with(find: str, new: str) -> PatchSet:
 ODD = st.text(
     st.one_of(
         st.sampled_from(list(" \t\n\r#:-'\"{}[],&*!|>%@`\\ü\x85\u2028\u2029\ufeff\x07\x00~")),
-        st.characters(exclude_categories=("Cs",)),
+        st.characters(exclude_categories=["Cs"]),
     ),
     max_size=12,
 )

@@ -11,7 +11,7 @@ from gatepatch.authoring.python_units import python_units
 from gatepatch.authoring.texts import CrowdedError, text_edits
 from gatepatch.authoring.units import Unit
 from gatepatch.edits import ByteEdit, splice
-from gatepatch.errors import RefusedError
+from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.result import Context
 from gatepatch.loader import CUDA_SUFFIXES, PYTHON_SUFFIXES
 from gatepatch.planner import run_engine
@@ -96,8 +96,14 @@ class _Chooser:
                     wrong = list(error.edits)
             chosen = self.without(chosen, wrong)
         whole = (*chosen, *texts)
-        if self.planned(whole) is None or not self.makes(self.edits(whole)):
-            raise RefusedError(f"{self.value.path}: the edits together do not give its bytes")
+        if not self.makes(self.edits(whole)):
+            raise RefusedError(
+                Problem(
+                    message="no edits give these bytes",
+                    where=self.value.path,
+                    hint="report it, with the edits",
+                )
+            )
         return whole
 
     def option(self, unit: Unit, chosen: Sequence[Edit]) -> list[Edit]:

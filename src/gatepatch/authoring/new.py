@@ -10,7 +10,7 @@ from typing import Literal
 from packaging.specifiers import SpecifierSet
 
 from gatepatch import catalog
-from gatepatch.arch import Arch
+from gatepatch.arch import TABLE, Arch
 from gatepatch.authoring import writer
 from gatepatch.authoring.diffed import diffed_files
 from gatepatch.authoring.drafting import draft, edits_of
@@ -108,6 +108,7 @@ def new(
         raise UsageError(f"{name!r} is no name: use lower-case letters, digits and hyphens")
     if bool(options.edits) == (options.diff is not None):
         raise UsageError("give one of --from-edits and --from-diff")
+    _check_known(options.given)
     path = writer.check_free(options.output, name)
     originals = Originals(workspace, options.wheels)
     edited, notes = _edited(workspace, originals, options, progress)
@@ -151,6 +152,17 @@ def new(
         missing=unfilled(patch_set),
         notes=tuple(notes),
     )
+
+
+def _check_known(given: Given) -> None:
+    named = sorted({*given.admit, *given.exclude, *([given.like] if given.like else [])})
+    if odd := [str(arch) for arch in named if arch not in TABLE]:
+        known = ", ".join(map(str, TABLE))
+        raise UsageError(f"nothing can be proved for {', '.join(odd)}: known are {known}")
+    if given.admit and given.exclude:
+        raise UsageError("give --admit or --exclude, not both")
+    if given.like in given.admit:
+        raise UsageError(f"--like: {given.like} is among the architectures to admit")
 
 
 def _edited(
