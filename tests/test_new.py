@@ -11,8 +11,8 @@ import pytest
 
 import gatepatch
 from gatepatch.authoring import writer
-from gatepatch.authoring.new import Made
-from gatepatch.errors import GatepatchError, RefusedError, UsageError
+from gatepatch.authoring.made import Made
+from gatepatch.errors import GatepatchError, RefusedError, TargetError, UsageError
 from gatepatch.loader import load
 from gatepatch.spec import GateEdit, Import, Insert, PatchSet, Replace, Text
 from lookalikes import (
@@ -262,15 +262,70 @@ def test_the_wheel_of_another_build(server: Path, tmp_path: Path) -> None:
         new(server, [other], tmp_path, edits="flashinfer-python")
 
 
-def test_a_file_of_a_checkout_is_compared_with_git(tmp_path: Path) -> None:
+def test_the_wheel_of_another_version(server: Path, tmp_path: Path) -> None:
+    edit(server, COMM, "[9, 10]", "[9, 10, 12]")
+    other = make_wheel(tmp_path, "flashinfer-python", "0.6.2", FLASHINFER)
+    with pytest.raises(TargetError) as error:
+        new(server, [other], tmp_path, edits="flashinfer-python")
+    assert str(error.value) == (
+        f"{other}: is flashinfer-python 0.6.2, and 0.6.3 is installed\n  name the wheel of 0.6.3"
+    )
+
+
+def test_a_wheel_that_pip_cannot_have(
+    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(server, COMM, "[9, 10]", "[9, 10, 12]")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(TargetError) as error:
+        new(server, [], tmp_path, edits="flashinfer-python")
+    assert str(error.value).startswith(
+        "the wheel of flashinfer-python 0.6.3 is not to be had: pip download failed: "
+    )
+    assert str(error.value).endswith(
+        "download it where there is a network, and name it: --wheel FILE"
+    )
+
+
+def test_what_is_edited_on_top_of_a_set_is_taken_up_with_it_from_the_store(
+    server: Path, tmp_path: Path
+) -> None:
+    gatepatch.apply("sm120-allreduce", prefix=server, assume="sm_120")
+    edit(server, COMM, "def gen_trtllm_comm_module", "# Mine.\ndef gen_trtllm_comm_module")
+    made, patch_set = new(server, [], tmp_path, edits="flashinfer-python")
+    assert [type(e) for e in edits_of(patch_set, COMM)] == [GateEdit, Text]
+    assert made.notes == (
+        f"{COMM} was edited after gatepatch; both edits are taken up together",
+        f"{HEADER} is as gatepatch left it, and is not taken up",
+    )
+
+
+def test_a_checkout_without_git_and_a_distribution_without_record(tmp_path: Path) -> None:
     prefix = make_environment(tmp_path)
-    checkout = make_repository(tmp_path / "sglang", {f"python/{p}": t for p, t in SGLANG.items()})
+    make_distribution(site_of(prefix), "sglang", "0.5.9", SGLANG, record=False)
+    with pytest.raises(RefusedError, match="there is no RECORD, so nothing tells what was edited"):
+        new(prefix, [], tmp_path, edits="sglang")
+    editable = make_environment(tmp_path, "editable")
+    write_files(tmp_path / "checkout", SGLANG)
+    make_editable(editable, tmp_path / "checkout", tmp_path / "checkout")
+    with pytest.raises(RefusedError, match="is a checkout without git"):
+        new(editable, [], tmp_path, edits="sglang")
+
+
+def make_editable(prefix: Path, checkout: Path, packages: Path) -> None:
+    """Install a checkout of sglang as pip does with a path file."""
     info = make_distribution(site_of(prefix), "sglang", "0.0.0.dev1+gabc", {})
-    (site_of(prefix) / "sglang.pth").write_text(f"{checkout}/python\n")
+    (site_of(prefix) / "sglang.pth").write_text(f"{packages}\n")
     (info / "RECORD").write_text("sglang.pth,,\n")
     (info / "direct_url.json").write_text(
         json.dumps({"url": checkout.as_uri(), "dir_info": {"editable": True}})
     )
+
+
+def test_a_file_of_a_checkout_is_compared_with_git(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path)
+    checkout = make_repository(tmp_path / "sglang", {f"python/{p}": t for p, t in SGLANG.items()})
+    make_editable(prefix, checkout, checkout / "python")
     file = checkout / "python" / SERVER_ARGS
     gate = "is_sm90_supported() or is_sm100_supported()"
     file.write_text(file.read_text().replace(gate, f"{gate} or is_sm120_supported()"))
@@ -372,7 +427,7 @@ def test_real_wheels_edited_by_hand(tmp_path: Path) -> None:
         (site_of(prefix) / path).write_bytes(pristine[path])
     fill(Path(made.source))
     sets = [tmp_path / "sets"]
-    assert gatepatch.lint("mine", patches=sets, prefix=prefix) == ()
+    assert gatepatch.lint(patches=sets, prefix=prefix) == ()
     gatepatch.apply("mine", prefix=prefix, patches=sets, assume="sm_120")
     applied = contents(prefix)
     assert {path: applied[path] for path in by_hand} == by_hand

@@ -13,7 +13,8 @@ from packaging.specifiers import SpecifierSet
 import gatepatch
 from gatepatch.arch import Arch
 from gatepatch.authoring import writer
-from gatepatch.authoring.writer import ChosenGate, gates_target, read_back, to_yaml, write_set
+from gatepatch.authoring.emitter import to_yaml
+from gatepatch.authoring.writer import ChosenGate, gates_target, read_back, write_set
 from gatepatch.errors import GatepatchError, SpecError, UsageError
 from gatepatch.spec import FileSpec, PatchSet, TargetSpec, Text
 from gatepatch.verdict import Goal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gatepatch.arch import Arch
-    from gatepatch.authoring.new import Made
+    from gatepatch.authoring.made import Made
     from gatepatch.cachecheck import Finding
     from gatepatch.compiling import Compiled, Job
     from gatepatch.device_probe import Probe, ProbeFailure

@@ -92,10 +92,38 @@ class Originals:
         """The release that is installed, from a wheel that was named or from the index."""
         name = target.distribution
         if name not in self._releases:
-            named = [release.open_release(wheel) for wheel in self.wheels]
-            fitting = [r for r in named if (r.distribution, r.version) == (name, target.version)]
-            self._releases[name] = fitting[0] if fitting else release.fetch(name, target.version)
+            self._releases[name] = self._named(target) or _fetched(target)
         return self._releases[name]
+
+    def _named(self, target: Target) -> Release | None:
+        named = [release.open_release(wheel) for wheel in self.wheels]
+        own = [found for found in named if found.distribution == target.distribution]
+        for found in own:
+            if found.version == target.version:
+                return found
+        if own:
+            raise TargetError(
+                Problem(
+                    message=f"is {own[0].distribution} {own[0].version}, and {target.version} "
+                    "is installed",
+                    where=str(own[0].archive),
+                    hint=f"name the wheel of {target.version}",
+                )
+            )
+        return None
+
+
+def _fetched(target: Target) -> Release:
+    try:
+        return release.fetch(target.distribution, target.version)
+    except TargetError as error:
+        raise TargetError(
+            Problem(
+                message=f"the wheel of {target.distribution} {target.version} is not to be had: "
+                + "; ".join(problem.message for problem in error.problems),
+                hint="download it where there is a network, and name it: --wheel FILE",
+            )
+        ) from None
 
 
 def _vouched(data: bytes, witness: Witness, current: bytes | None) -> bool:
@@ -125,7 +153,7 @@ def edited_files(
         )
     known = workspace.state(target.root).files
     found: list[Edited] = []
-    notes: list[str] = []
+    notes = list(target.warnings)
     gone: list[Problem] = []
     for path in _suspects(target, notes):
         current = read(target.locate(path))
@@ -143,6 +171,8 @@ def edited_files(
             notes.append(f"{path} is as gatepatch left it, and is not taken up")
             continue
         before = originals.read(target, path)
+        if record is not None:
+            notes.append(f"{path} was edited after gatepatch; both edits are taken up together")
         if before is not None and before != current:
             found.append(Edited(target=target, path=path, before=before, after=current))
     if gone:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from packaging.specifiers import SpecifierSet
 
 from gatepatch import catalog
-from gatepatch.arch import TABLE, Arch
+from gatepatch.arch import TABLE
 from gatepatch.authoring import writer
 from gatepatch.authoring.diffed import diffed_files
 from gatepatch.authoring.drafting import draft, edits_of
 from gatepatch.authoring.edited import Edited, Originals, edited_files
 from gatepatch.authoring.goal import Given, infer_goal
+from gatepatch.authoring.made import Made, MadeFile, made_file
 from gatepatch.edits import splice
 from gatepatch.errors import Problem, RefusedError, TargetError, UsageError
-from gatepatch.gates.result import Change, Context
+from gatepatch.gates.result import Context
 from gatepatch.loader import is_name, load
 from gatepatch.planner import run_engine
 from gatepatch.reasons import unfilled
-from gatepatch.spec import Edit, FileSpec, GateEdit, PatchSet, TargetSpec
+from gatepatch.spec import FileSpec, PatchSet, TargetSpec
 from gatepatch.target import Target
 from gatepatch.verdict import Goal
 from gatepatch.workspace import Workspace
@@ -47,54 +47,6 @@ class Options:
     wheels: tuple[Path, ...] = ()
     given: Given = field(default_factory=Given)
     output: Path = Path("patches")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeEdit:
-    """One edit of the set.
-
-    Args:
-        kind: ``open``, ``close``, ``replace``, ``import``, ``insert`` or ``text``.
-        where: Its place in the set.
-        lines: The lines of the pristine file that it matches, from 1.
-        proved: Whether it needs no reason.
-    """
-
-    kind: str
-    where: str
-    lines: tuple[int, ...]
-    proved: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeFile:
-    """One file of the set."""
-
-    distribution: str
-    version: str
-    path: str
-    edits: tuple[MadeEdit, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """The set that was written; planned on pristine bytes, it gives exactly the edited ones.
-
-    Args:
-        source: Its YAML.
-        archs: The architectures that it admits (``open``) or excludes (``close``).
-        missing: The key paths where the author is to give a reason.
-        notes: What was not taken up, and what a person should look at.
-    """
-
-    name: str
-    source: str
-    action: Literal["open", "close"]
-    archs: tuple[Arch, ...]
-    like: Arch | None
-    files: tuple[MadeFile, ...]
-    missing: tuple[str, ...]
-    notes: tuple[str, ...] = ()
 
 
 def new(
@@ -285,22 +237,5 @@ def _check(patch_set: PatchSet, edited: Sequence[Edited]) -> tuple[MadeFile, ...
                         hint="report it, with the edits",
                     )
                 )
-            made.append(_made(item, file.edits, found.changes))
+            made.append(made_file(item, file.edits, found.changes))
     return tuple(made)
-
-
-def _made(item: Edited, edits: Sequence[Edit], changes: Sequence[Change]) -> MadeFile:
-    return MadeFile(
-        distribution=item.target.distribution,
-        version=str(item.target.version),
-        path=item.path,
-        edits=tuple(
-            MadeEdit(
-                kind=edit.action if isinstance(edit, GateEdit) else type(edit).__name__.lower(),
-                where=edit.where,
-                lines=tuple(c.line for c in changes if c.where == edit.where),
-                proved=not getattr(edit, "unproved", ""),
-            )
-            for edit in edits
-        ),
-    )

@@ -12,7 +12,7 @@ from gatepatch.commands.options import add_environment
 from gatepatch.report import Printer, document
 
 if TYPE_CHECKING:
-    from gatepatch.authoring.new import Made, MadeFile
+    from gatepatch.authoring.made import Made, MadeFile
 
 
 def arguments(parser: ArgumentParser) -> None:
