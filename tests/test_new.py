@@ -433,3 +433,38 @@ def test_real_wheels_edited_by_hand(tmp_path: Path) -> None:
     assert {path: applied[path] for path in by_hand} == by_hand
     gatepatch.revert("mine", prefix=prefix, patches=sets)
     assert contents(prefix) == pristine
+
+
+def test_what_sets_that_ship_know_is_taken_over(tmp_path: Path) -> None:
+    """The JIT modules of the same files, and predicates that cannot be read from the package."""
+    server = make_server(tmp_path)
+    path = "sglang/srt/arg_groups/overrides.py"
+    gate = "get_platform().is_sm90 or get_platform().is_sm100"
+    files = {"sglang/__init__.py": "", path: f"def fused():\n    return {gate}\n"}
+    newer = make_environment(tmp_path, "newer")
+    make_distribution(site_of(newer), "sglang", "0.5.20", files)
+    edit(newer, path, gate, f"{gate} or get_platform().is_sm120")
+    made, patch_set = new(
+        newer, [make_wheel(tmp_path, "sglang", "0.5.20", files)], tmp_path, edits="sglang"
+    )
+    assert edits_of(patch_set, path) == [
+        GateEdit(
+            where="targets[0].files[0].edits[0].open",
+            action="open",
+            within="fused",
+            condition=gate,
+        )
+    ]
+    assert set(patch_set.predicates) == {
+        "get_platform().is_sm90",
+        "get_platform().is_sm100",
+        "get_platform().is_sm120",
+    }
+    (note,) = made.notes
+    assert note.startswith("what these predicates mean was taken over from a set that ships")
+
+    edit(server, COMM, "[9, 10]", "[9, 10, 12]")
+    shutil.rmtree(tmp_path / "sets")
+    wheel = make_wheel(tmp_path, "flashinfer-python", "0.6.3", FLASHINFER)
+    _, patch_set = new(server, [wheel], tmp_path, edits="flashinfer-python")
+    assert patch_set.targets[0].jit == {"flashinfer": ("trtllm_comm",)}

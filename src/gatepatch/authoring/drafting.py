@@ -77,6 +77,7 @@ class _Chooser:
         self.context = context
         self.hunks = hunks(value.before, value.after)
         self.notes: list[str] = []
+        self.asked: dict[tuple[Edit, ...], frozenset[ByteEdit] | RefusedError] = {}
 
     def choose(self) -> tuple[Edit, ...]:
         chosen: list[Edit] = []
@@ -137,14 +138,32 @@ class _Chooser:
 
     def planned(self, edits: Sequence[Edit]) -> frozenset[ByteEdit] | None:
         """What the engine makes of edits; None if it refuses them."""
-        if not edits:
-            return frozenset()
         try:
             return self.edits(edits)
         except RefusedError:
             return None
 
     def edits(self, edits: Sequence[Edit]) -> frozenset[ByteEdit]:
+        """What the engine makes of edits, asked once: it takes half a second for a large file.
+
+        Raises:
+            RefusedError: It refuses them.
+        """
+        key = tuple(edits)
+        if key not in self.asked:
+            try:
+                self.asked[key] = self.ask(key)
+            except RefusedError as error:
+                self.asked[key] = error
+        found = self.asked[key]
+        if isinstance(found, RefusedError):
+            raise found
+        return found
+
+    def ask(self, edits: Sequence[Edit]) -> frozenset[ByteEdit]:
+        """Run the engine."""
+        if not edits:
+            return frozenset()
         placed = [replace(edit, where=f"edits[{i}]") for i, edit in enumerate(edits)]
         return frozenset(run_engine(self.value.before, placed, self.context).edits)
 

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from gatepatch import catalog
 from gatepatch.arch import TABLE
 from gatepatch.authoring import writer
+from gatepatch.authoring.contexts import Contexts
 from gatepatch.authoring.diffed import diffed_files
 from gatepatch.authoring.drafting import draft, edits_of
 from gatepatch.authoring.edited import Edited, Originals, edited_files
 from gatepatch.authoring.goal import Given, infer_goal
 from gatepatch.authoring.made import Made, MadeFile, made_file
+from gatepatch.authoring.shipped import known_jit, known_predicates
 from gatepatch.edits import splice
-from gatepatch.errors import Problem, RefusedError, TargetError, UsageError
-from gatepatch.gates.result import Context
-from gatepatch.loader import is_name, load
+from gatepatch.errors import Problem, RefusedError, UsageError
+from gatepatch.loader import is_name
 from gatepatch.planner import run_engine
 from gatepatch.reasons import unfilled
 from gatepatch.spec import FileSpec, PatchSet, TargetSpec
 from gatepatch.target import Target
-from gatepatch.verdict import Goal
 from gatepatch.workspace import Workspace
-
-_NO_GOAL = Goal(action="close", archs=frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,8 @@ def new(
     path = writer.check_free(options.output, name)
     originals = Originals(workspace, options.wheels)
     edited, notes = _edited(workspace, originals, options, progress)
-    contexts = _Contexts(edited)
+    predicates = known_predicates(edited)
+    contexts = Contexts(edited, predicates)
     drafts = []
     for item in edited:
         progress(f"comparing {item.path}")
@@ -83,15 +81,20 @@ def new(
         spec = FileSpec(where="", path=item.path, edits=edits)
         files.setdefault(item.target.distribution, []).append(spec)
     targets = {item.target.distribution: item.target for item in edited}
-    known = list(known_targets())
-    blocks = [_block(target, files[name], known) for name, target in targets.items()]
+    blocks = [_block(target, files[name]) for name, target in targets.items()]
     notes += [
         f"{block.distribution}: if a JIT compiles these files, name its modules in jit:, so that "
         "what was built of them is removed"
         for block in blocks
         if block.distribution == "flashinfer-python" and not block.jit
     ]
-    patch_set, data = writer.read_back(writer.new_set(name, goal, blocks), _header(targets))
+    if predicates:
+        notes.append(
+            "what these predicates mean was taken over from a set that ships; check it: "
+            + ", ".join(predicates)
+        )
+    meant = replace(writer.new_set(name, goal, blocks), predicates=predicates)
+    patch_set, data = writer.read_back(meant, _header(targets, options))
     made = _check(patch_set, edited)
     writer.publish(path, data)
     return Made(
@@ -144,73 +147,20 @@ def _edited(
     return sorted(found, key=lambda item: (item.target.distribution, item.path)), notes
 
 
-class _Contexts:
-    """What the engines are given of the packages, before and after."""
-
-    def __init__(self, edited: Iterable[Edited]):
-        self.edited = {(item.target.distribution, item.path): item for item in edited}
-        self.planned_paths: set[tuple[str, str]] = set()
-
-    def all(self, item: Edited) -> Context:
-        """With every edited file as it is after."""
-        return self._context(item, _NO_GOAL, set(self.edited))
-
-    def planned(self, item: Edited, goal: Goal) -> Context:
-        """With those that are planned so far, as the planner has them."""
-        return self._context(item, goal, self.planned_paths)
-
-    def done(self, item: Edited) -> None:
-        """Count a file as planned."""
-        self.planned_paths.add((item.target.distribution, item.path))
-
-    def _context(self, item: Edited, goal: Goal, changed: set[tuple[str, str]]) -> Context:
-        target = item.target
-
-        def read(path: str) -> bytes | None:
-            known = self.edited.get((target.distribution, path))
-            return known.before if known else _installed(target, path)
-
-        def read_after(path: str) -> bytes | None:
-            key = (target.distribution, path)
-            return self.edited[key].after if key in changed else read(path)
-
-        return Context(path=item.path, goal=goal, read=read, read_after=read_after)
-
-
-def _installed(target: Target, path: str) -> bytes | None:
-    try:
-        return target.locate(path).read_bytes()
-    except (OSError, TargetError):
-        return None
-
-
-def known_targets() -> Iterator[TargetSpec]:
-    """The blocks of the sets that ship."""
-    for path in catalog.files_in(catalog.shipped()).values():
-        yield from load(path).targets
-
-
-def _block(target: Target, files: Sequence[FileSpec], known: Sequence[TargetSpec]) -> TargetSpec:
-    """The block of a distribution; what its JIT makes of these files, a set that ships may know."""
-    paths = {file.path for file in files}
-    same = [t for t in known if t.distribution == target.distribution]
-    jit: dict[str, tuple[str, ...]] = {}
-    for spec in same:
-        if any(file.path in paths for file in spec.files):
-            for kind, modules in spec.jit.items():
-                jit[kind] = tuple(dict.fromkeys([*jit.get(kind, ()), *modules]))
+def _block(target: Target, files: Sequence[FileSpec]) -> TargetSpec:
     return TargetSpec(
         distribution=target.distribution,
         versions=SpecifierSet(f"=={target.version}"),
         files=tuple(files),
-        jit=jit,
+        jit=known_jit(target.distribution, {file.path for file in files}),
     )
 
 
-def _header(targets: Mapping[str, Target]) -> list[str]:
+def _header(targets: Mapping[str, Target], options: Options) -> list[str]:
+    what = "edits of" if options.diff is None else f"{options.diff.name} against"
     releases = ", ".join(f"{t.distribution} {t.version}" for t in targets.values())
     return [
-        f"Written by gatepatch new from edits of {releases}.",
+        f"Written by gatepatch new from {what} {releases}.",
         "Give a reason wherever it says TODO; until then the set is not applied.",
     ]
 
@@ -222,7 +172,7 @@ def _check(patch_set: PatchSet, edited: Sequence[Edited]) -> tuple[MadeFile, ...
         RefusedError: It does not give exactly the edited bytes.
     """
     items = {(item.target.distribution, item.path): item for item in edited}
-    contexts = _Contexts(edited)
+    contexts = Contexts(edited, patch_set.predicates)
     made = []
     for block in patch_set.targets:
         for file in block.files:
