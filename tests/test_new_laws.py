@@ -1,4 +1,4 @@
-"""The law of `gatepatch new`: the set that it writes gives exactly the edited bytes."""
+"""The law of `gatepatch new`: the set gives exactly the edited bytes, and lint is content."""
 
 from __future__ import annotations
 
@@ -181,6 +181,8 @@ def made_by(prefix: Path, files: dict[str, bytes], wheels: Sequence[Path]) -> di
         output=output,
     )
     put(prefix, {})
+    findings = gatepatch.lint("mine", patches=[output], prefix=prefix)
+    assert [f for f in findings if f.message != "is to be filled in"] == []
     plan = plan_set(Workspace(find_environment(prefix=prefix)), load(Path(made.source)))
     return {file.name: file.after for file in plan.files}
 

@@ -211,7 +211,10 @@ def _not_as_recorded(target: Target) -> Iterator[str]:
         own = name.split("/")[0].endswith((".dist-info", ".data"))
         if not entry or own or name.startswith(("/", "..")) or name.endswith(".pyc"):
             continue
-        data = read(target.locate(name))
+        try:
+            data = read(target.locate(name))
+        except TargetError:
+            continue  # no set can name it
         if data is None or not _is_entry_of(entry, data):
             yield name
 

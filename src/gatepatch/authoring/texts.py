@@ -79,14 +79,21 @@ class _Maker:
                 left = [hunk for hunk in left if hunk not in group]
         while left:
             hunk = left.pop(0)
-            for before, after, merged in self._wider(hunk, left):
-                if (text := self._checked(before, after, [merged.start])) is not None:
-                    found.append(text)
-                    left = [other for other in left if other.start >= merged.end]
-                    break
-            else:
-                raise self._refused(hunk)
+            text, end = self._alone(hunk, left)
+            found.append(text)
+            left = [other for other in left if other.start >= end]
         return found
+
+    def _alone(self, hunk: Hunk, later: Sequence[Hunk]) -> tuple[Text, int]:
+        """One edit for a hunk and those that its anchor reaches, and the offset behind it."""
+        # Behind the last line, or before the first, no anchor is without its own text after.
+        for grows in (False, True):
+            for before, after, merged in self._wider(hunk, later):
+                if not grows and (before in after or self._crowded(before, [merged.start])):
+                    continue
+                if (text := self._checked(before, after, [merged.start])) is not None:
+                    return text, merged.end
+        raise self._refused(hunk)
 
     def _groups(self, left: Sequence[Hunk]) -> list[list[Hunk]]:
         """Hunks that change the same lines in the same way."""
@@ -109,6 +116,8 @@ class _Maker:
         for skip, cut in ((head, tail), (0, 0)):
             starts = [hunk.start + skip for hunk in group]
             core = old[skip : len(old) - cut], new[skip : len(new) - cut]
+            if core[0] in core[1]:
+                continue
             if (text := self._checked(*core, starts)) is not None:
                 return text
         return None
@@ -156,11 +165,15 @@ class _Maker:
             return None
         if planned != wanted or again or any(d.overlaps(w) for d in self.done for w in wanted):
             return None
-        crowded = [e for e in self.taken if any(e.overlaps(w) for w in wanted)]
-        if crowded:
+        if crowded := self._crowded(old, starts):
             raise CrowdedError(crowded)
         self.done += wanted
         return edit
+
+    def _crowded(self, old: bytes, starts: Sequence[int]) -> list[ByteEdit]:
+        """The structural edits that a text at these places would overlap."""
+        wanted = [ByteEdit(start, old, b"") for start in starts]
+        return [edit for edit in self.taken if any(edit.overlaps(w) for w in wanted)]
 
     def _text(self, data: bytes) -> str | None:
         """Bytes as a set can have them: UTF-8, with the file's own line ends."""

@@ -108,11 +108,12 @@ def _does_nothing(edit: Edit) -> Iterator[Finding]:
 
 
 def _grows(find: str, new: str) -> bool:
-    """Whether whole lines are put in front of the text, or behind it, at an end of the file."""
-    before, after = new.startswith(find), new.endswith(find)
-    return (before and (find + "\n" in new or find.endswith("\n"))) or (
-        after and "\n" + find in new
-    )
+    """Whether whole lines are put beside the text, which stays as it is."""
+    start = new.index(find)
+    end = start + len(find)
+    left = start == 0 or new[start - 1] == "\n" or find.startswith("\n")
+    right = end == len(new) or new[end] == "\n" or find.endswith("\n")
+    return left and right
 
 
 def _equal(first: str, second: str) -> bool:
