@@ -16,7 +16,7 @@ from gatepatch.authoring import writer
 from gatepatch.authoring.emitter import to_yaml
 from gatepatch.authoring.writer import ChosenGate, gates_target, read_back, write_set
 from gatepatch.errors import GatepatchError, SpecError, UsageError
-from gatepatch.spec import FileSpec, PatchSet, TargetSpec, Text
+from gatepatch.spec import FileSpec, PatchSet, Requirements, TargetSpec, Text
 from gatepatch.verdict import Goal
 
 GOAL = Goal(action="open", archs=frozenset({Arch(12, 0), Arch(12, 1)}), like=Arch(10, 0))
@@ -106,6 +106,14 @@ def test_any_text_is_read_as_it_was_written(find: str, new: str) -> None:
 def test_texts_that_yaml_would_take_for_something_else(text: str) -> None:
     found, _ = read_back(replace(set_with("a", "b"), why=text))
     assert found.why == text
+
+
+def test_what_devices_must_be_able_to_do_is_written_too() -> None:
+    requires = Requirements(pdl="ordered", cluster=8, shared_memory=101376, multicast=True)
+    value = replace(set_with("a", "b"), requires=requires)
+    assert read_back(value)[0].requires == requires
+    line = "requires: {pdl: ordered, cluster: 8, shared-memory: 101376, multicast: true}\n"
+    assert line in to_yaml(value)
 
 
 def test_several_lines_stand_as_they_are() -> None:

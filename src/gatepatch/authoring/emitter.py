@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import yaml
@@ -17,6 +18,7 @@ from gatepatch.spec import (
     Insert,
     PatchSet,
     Replace,
+    Requirements,
     TargetSpec,
     Text,
 )
@@ -44,7 +46,7 @@ def to_yaml(patch_set: PatchSet, header: Sequence[str] = ()) -> str:
     lines = [f"# {line}" for line in header]
     first = True
     for line in text.rstrip("\n").split("\n"):
-        if line.startswith(("advisories:", "predicates:", "targets:")):
+        if line.startswith(("requires:", "advisories:", "predicates:", "targets:")):
             lines.append("")
         elif line.startswith("  - distribution:"):
             lines += [] if first else [""]
@@ -121,12 +123,19 @@ def _document(value: PatchSet) -> dict[str, object]:
     }
     if value.like is not None:
         found["like"] = value.like.name
+    if requires := _requires(value.requires):
+        found["requires"] = requires
     if value.predicates:
         found["predicates"] = {name: _names(archs) for name, archs in value.predicates.items()}
     if value.advisories:
         found["advisories"] = [_advisory(advisory) for advisory in value.advisories]
     found["targets"] = [_target(target) for target in value.targets]
     return found
+
+
+def _requires(value: Requirements) -> _Flow:
+    given = asdict(value)
+    return _Flow({key.replace("_", "-"): v for key, v in given.items() if v is not None})
 
 
 def _names(archs: Iterable[Arch]) -> _Row:

@@ -21,6 +21,7 @@ from gatepatch.spec import (
     FileSpec,
     GateEdit,
     PatchSet,
+    Requirements,
     TargetSpec,
 )
 from gatepatch.verdict import Goal
@@ -99,6 +100,7 @@ def new_set(name: str, goal: Goal, targets: Sequence[TargetSpec]) -> PatchSet:
         advisories=(),
         predicates={},
         targets=tuple(targets),
+        requires=Requirements(),
         source="",
         digest="",
     )
