@@ -402,3 +402,18 @@ def test_what_is_right_for_what_is_installed_and_what_is_not_installed(
     right = f"open: {{within: first, condition: {GATE_OF_TWO!r}}}"
     assert compared(tmp_path, server, right) == []
     assert compared(tmp_path, make_environment(tmp_path, "empty"), right) == []
+
+
+def test_the_same_text_in_another_function_by_a_pin(tmp_path: Path, server: Path) -> None:
+    folder = tmp_path / "sets" / "good"
+    folder.mkdir(parents=True)
+    text = edits(f"open: {{condition: {GATE_OF_TWO!r}, count: 2}}")
+    (folder / "set.yaml").write_text(text.replace("[sm_120]", "[sm_120, sm_121]"))
+    files = {"flashinfer/jit/comm.py": TWO}
+    wheel = make_wheel(tmp_path, "flash-infer-python", "0.6.3", files)
+    gatepatch.pin("good", patches=[tmp_path / "sets"], sources=[wheel])
+    wanted = "takes in the same text in several functions of flash-infer-python 0.6.3: "
+    for environment in (None, server):  # once, whoever finds it
+        found = gatepatch.lint("good", patches=[tmp_path / "sets"], prefix=environment)
+        assert [p.message for p in found] == [f"{wanted}first, second"]
+        assert found[0].where == f"{folder / 'set.yaml'}:13 ({EDITS}[0].open)"

@@ -468,3 +468,54 @@ def test_what_sets_that_ship_know_is_taken_over(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "flashinfer-python", "0.6.3", FLASHINFER)
     _, patch_set = new(server, [wheel], tmp_path, edits="flashinfer-python")
     assert patch_set.targets[0].jit == {"flashinfer": ("trtllm_comm",)}
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "where", "message"),
+    [
+        ("toy/__init__.py", b"", b"x = 1\n", ":1", "the file has no text that an edit could stand"),
+        ("toy/a.txt", b"a\r\nb\r\n", b"a\nb\n", ":1", "the edit cannot be told as text"),
+        ("toy/a.txt", b"a\nb\n", b"a\n\xff\n", ":2", "the edit cannot be told as text"),
+        ("toy/a.txt", b"a\nb\n", b"", ":1", "no text around the edit tells it from the rest"),
+        ("toy/a.py", b"a = 1\n", b"a = (1\n", ":1", "would not parse any more"),
+        ("toy/a.py", b"# coding: latin-1\na = 1\n", b"# coding: latin-1\na = 2\n", "", "latin-1"),
+    ],
+    ids=["empty", "line-ends", "not-utf8", "all-gone", "broken", "coding"],
+)
+def test_edits_that_no_set_can_have(
+    path: str, before: bytes, after: bytes, where: str, message: str, tmp_path: Path
+) -> None:
+    prefix = make_environment(tmp_path)
+    make_distribution(site_of(prefix), "toy", "1.0", {path: before})
+    wheel = make_wheel(tmp_path, "toy", "1.0", {path: before})
+    (site_of(prefix) / path).write_bytes(after)
+    with pytest.raises(RefusedError) as error:
+        new(prefix, [wheel], tmp_path, edits="toy", admit="sm_120", like="sm_100")
+    (problem,) = error.value.problems
+    assert problem.where == f"{path}{where}"
+    assert message in problem.message
+    assert not (tmp_path / "sets").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ("a\nb\nc\n", "a\nb\n", ["text"]),
+        ("a\nb\nc", "a\nb\nc\n", ["text"]),
+        ("a\nb\nc\n", "new\na\nb\nc\n", ["text"]),
+        ("a\na\na\n", "a\nb\na\n", ["text"]),
+        ("x=1\ny\nx=1\n", "x=2\ny\nx=2\n", ["text"]),
+        ("a\r\nb\r\n", "a\r\nx\r\nb\r\n", ["text"]),
+        ("\ufeffa\n", "\ufeffb\n", ["text"]),
+    ],
+)
+def test_texts_at_the_edges_of_a_file(
+    before: str, after: str, kinds: list[str], tmp_path: Path
+) -> None:
+    prefix = make_environment(tmp_path)
+    files = {"toy/a.txt": before.encode()}
+    make_distribution(site_of(prefix), "toy", "1.0", files)
+    wheel = make_wheel(tmp_path, "toy", "1.0", files)
+    (site_of(prefix) / "toy/a.txt").write_bytes(after.encode())
+    made, _ = new(prefix, [wheel], tmp_path, edits="toy", admit="sm_120", like="sm_100")
+    assert [e.kind for e in made.files[0].edits] == kinds

@@ -9,7 +9,7 @@ from gatepatch.errors import Problem
 from gatepatch.linting.edits import edit_findings
 from gatepatch.linting.finding import Finding
 from gatepatch.linting.installed import installed_findings
-from gatepatch.linting.kept import pin_findings
+from gatepatch.linting.kept import pin_findings, pinned_findings
 from gatepatch.linting.ranges import range_findings
 from gatepatch.reasons import unfilled
 from gatepatch.spec import PatchSet
@@ -29,8 +29,10 @@ def lint(patch_set: PatchSet, workspace: Workspace | None = None) -> tuple[Probl
         Finding(key=key, message="is to be filled in", hint="say why, and where that is known from")
         for key in unfilled(patch_set)
     ]
+    found += pinned_findings(patch_set)
     if workspace is not None:
-        found += installed_findings(patch_set, workspace)
+        known = set(found)
+        found += [f for f in installed_findings(patch_set, workspace) if f not in known]
     return (*_placed(patch_set, found), *pin_findings(patch_set))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -18,3 +19,13 @@ class Finding:
     key: str
     message: str
     hint: str = ""
+
+
+def several_functions(key: str, release: str, functions: Sequence[str]) -> Finding:
+    """The finding of an edit without a function whose text stands in several."""
+    named = ", ".join(name or "the top level" for name in functions)
+    return Finding(
+        key=key,
+        message=f"takes in the same text in several functions of {release}: {named}",
+        hint="name each that is meant in within:, in an edit of its own",
+    )

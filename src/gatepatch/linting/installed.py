@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gatepatch.errors import Problem, RefusedError, TargetError
 from gatepatch.gates.python_source import Source
 from gatepatch.gates.result import Context
-from gatepatch.linting.finding import Finding
+from gatepatch.linting.finding import Finding, several_functions
 from gatepatch.loader import PYTHON_SUFFIXES
 from gatepatch.planner import Inspected, inspect_set, run_engine
 from gatepatch.spec import Edit, FileSpec, GateEdit, PatchSet, Replace
@@ -96,12 +96,7 @@ def _elsewhere(file: FileSpec, data: bytes, release: str) -> Iterator[Finding]:
     for edit in file.edits:
         functions = sorted(set(_functions(source, edit)))
         if len(functions) > 1:
-            named = ", ".join(name or "the top level" for name in functions)
-            yield Finding(
-                key=edit.where,
-                message=f"takes in the same text in several functions of {release}: {named}",
-                hint="name each that is meant in within:, in an edit of its own",
-            )
+            yield several_functions(edit.where, release, functions)
 
 
 def _functions(source: Source, edit: Edit) -> Iterator[str]:
