@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gatepatch
@@ -242,6 +242,7 @@ def test_git_quotes_paths(tmp_path: Path) -> None:
 LINE = st.sampled_from([b"one\n", b"two\n", b"\n", b"  \xff\n", b"cr\r\n", b"-- \n", b"\\ x\n"])
 
 
+@settings(deadline=None)
 @given(st.lists(LINE), st.lists(LINE), st.booleans(), st.booleans(), st.integers(0, 4))
 def test_what_diff_writes_is_read_and_applied(
     tmp_path_factory: pytest.TempPathFactory,

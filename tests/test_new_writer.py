@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
@@ -92,6 +92,7 @@ ODD = st.text(
 )
 
 
+@settings(deadline=None)
 @given(ODD.filter(str.strip), ODD)
 def test_any_text_is_read_as_it_was_written(find: str, new: str) -> None:
     found, _ = read_back(set_with(find, new))

@@ -73,6 +73,7 @@ def test_public_names() -> None:
         "cache",
         "lint",
         "list_sets",
+        "new",
         "pin",
         "plan",
         "probe",
