@@ -13,6 +13,7 @@ from gatepatch.arch import Arch
 from gatepatch.spec import (
     Advisory,
     Edit,
+    Expectation,
     GateEdit,
     Import,
     Insert,
@@ -21,6 +22,7 @@ from gatepatch.spec import (
     Requirements,
     TargetSpec,
     Text,
+    UnitSpec,
 )
 
 _LINE = 100
@@ -172,7 +174,19 @@ def _target(value: TargetSpec) -> dict[str, object]:
         {"path": file.path, "edits": [_edit(edit, native) for edit in file.edits]}
         for file in value.files
     ]
+    if value.units:
+        found["compile"] = [_unit(unit) for unit in value.units]
     return found
+
+
+def _unit(value: UnitSpec) -> dict[str, object]:
+    return {"unit": value.path, "expect": [_expectation(each) for each in value.expect]}
+
+
+def _expectation(value: Expectation) -> dict[str, object]:
+    subject = {"instruction": value.instruction} if value.instruction else {"kernels": "empty"}
+    amounts = {"before": value.before, "after": value.after}
+    return _Flow({**subject, **{k: amount for k, amount in amounts.items() if amount}})
 
 
 def _edit(edit: Edit, native: bool) -> dict[str, object]:

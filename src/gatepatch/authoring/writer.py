@@ -213,6 +213,10 @@ def _content(patch_set: PatchSet) -> PatchSet:
             replace(file, where="", edits=tuple(replace(edit, where="") for edit in file.edits))
             for file in target.files
         )
-        return replace(target, files=files)
+        units = tuple(
+            replace(unit, where="", expect=tuple(replace(each, where="") for each in unit.expect))
+            for unit in target.units
+        )
+        return replace(target, files=files, units=units)
 
     return replace(patch_set, targets=tuple(map(bare, patch_set.targets)), source="", digest="")
