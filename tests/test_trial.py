@@ -128,8 +128,7 @@ def test_lower_is_better_turns_it_round(bench: Bench) -> None:
 
 
 def test_the_run_time_is_the_metric_unless_another_is_named(bench: Bench) -> None:
-    trial = bench.trial(f"{WITH} || sleep 0.15", metric=None)
-    assert trial.outcome == "applied"
+    trial = bench.trial("true", metric=None, repeat=1)
     assert not trial.higher
     assert all(run.metric == pytest.approx(run.seconds, abs=0.001) for run in trial.runs)
 

@@ -61,12 +61,21 @@ class _Step:
     reconciled: Reconciled
 
 
-def apply(workspace: Workspace, name: str, options: Options) -> Result:
-    """Apply a set; see ``gatepatch.apply``."""
+def apply(
+    workspace: Workspace, name: str, options: Options, checked: devices.Checked | None = None
+) -> Result:
+    """Apply a set; see ``gatepatch.apply``.
+
+    Args:
+        workspace: The environment.
+        name: The set's name.
+        options: How to apply it.
+        checked: What the devices have answered already; they are not asked again.
+    """
 
     @functools.cache
     def check(archs: frozenset[Arch], requires: Requirements) -> devices.Checked:
-        return devices.check(
+        return checked or devices.check(
             name, archs, options.assume, all_devices=options.all_devices, requires=requires
         )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatepatch import applier, transaction, trialmark
-from gatepatch.arch import Arch
+from gatepatch.devices import Checked
 from gatepatch.errors import (
     GatepatchError,
     PendingError,
@@ -34,6 +33,7 @@ class Sides:
         name: The set's name.
         roots: Every root that the set touches.
         options: How to apply it.
+        checked: What the devices have answered.
 
     Attributes:
         before: What each root carried before the trial.
@@ -47,10 +47,12 @@ class Sides:
         name: str,
         roots: tuple[Root, ...],
         options: applier.Options,
+        checked: Checked,
     ):
         self.workspace = workspace
         self.name = name
         self.options = options
+        self.checked = checked
         self.before = {root: workspace.state(root) for root in roots}
         self.seconds: list[float] = []
         self.warnings: tuple[str, ...] = ()
@@ -122,7 +124,7 @@ class Sides:
 
     def _apply(self) -> None:
         """Put the set in for the first time, and remember how it stands then."""
-        result = applier.apply(self.workspace.fresh(), self.name, self.options)
+        result = applier.apply(self.workspace.fresh(), self.name, self.options, self.checked)
         if result.signal is not None:
             raise SignalError(result.signal)
         fresh = self.workspace.fresh()
@@ -149,8 +151,3 @@ class Sides:
             raise RefusedError([Problem(message=text) for text in told])
         if strict and done is not None and done.signal is not None:
             raise SignalError(done.signal)
-
-
-def with_devices(options: applier.Options, found: tuple[Arch, ...]) -> applier.Options:
-    """The options of an apply that does not ask the devices again."""
-    return replace(options, assume=options.assume or found)

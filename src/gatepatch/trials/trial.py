@@ -27,7 +27,7 @@ from gatepatch.trials.metric import Metric, RunTime
 from gatepatch.trials.record import Run, Switches, Trial
 from gatepatch.trials.sample import visible
 from gatepatch.trials.schedule import Step, steps
-from gatepatch.trials.sides import Sides, with_devices
+from gatepatch.trials.sides import Sides
 from gatepatch.unfinished import settled
 from gatepatch.workspace import Workspace
 
@@ -90,8 +90,7 @@ def run_trial(
         requires=rehearsed.requires,
         command="trial",
     )
-    seen = checked.devices or devices.seen()
-    checked = replace(checked, devices=seen)
+    checked = replace(checked, devices=checked.devices or devices.seen())
     return _Trial(workspace, name, command, options, teller, rehearsed, checked).run()
 
 
@@ -186,7 +185,8 @@ class _Trial:
             Workspace(workspace.environment, trial=self.id),
             name,
             rehearsed.roots,
-            with_devices(options.apply, tuple(device.arch for device in checked.devices)),
+            options.apply,
+            checked,
         )
         self.through = compiler_cache.Through()
         flashinfer = self.sides.workspace.target("flashinfer-python")
