@@ -29,11 +29,15 @@ from gatepatch import api, cli, trialmark
 from gatepatch.errors import (
     GatepatchError,
     LockTimeoutError,
+    PendingError,
     RefusedError,
+    StaleError,
     TransactionError,
     TrialError,
 )
 from gatepatch.results import Outcome
+from gatepatch.trials import trial as trials
+from gatepatch.trials.bench import Bench as RealBench
 from gatepatch.trials.record import Trial
 from gatepatch.trials.trial import Teller
 from lookalikes import COMM, COMMUNICATOR, HEADER, make_server
@@ -348,6 +352,37 @@ def test_an_upgrade_in_the_middle_ends_the_trial(bench: Bench) -> None:
         bench.trial(text, warmup=0)
     assert comm.read_text() == "# new\n"
     shutil.rmtree(site_of(bench.prefix) / ".gatepatch")
+
+
+def test_an_edit_by_hand_in_the_middle_is_left_and_said(bench: Bench) -> None:
+    comm = site_of(bench.prefix) / COMM
+    text = f"{WITH} && cp {comm} $HERE/kept && echo '# new' > {comm}\n"
+    with pytest.raises(PendingError) as caught:
+        bench.trial(text + throughput(STEADY, STEADY), repeat=1)
+    assert "foreign: something other than gatepatch has edited it" in str(caught.value)
+    assert f"what the trial of {SET} changed could not be put back" in str(caught.value)
+    assert comm.read_text() == "# new\n"
+    assert gatepatch.status(prefix=bench.prefix).pending is not None
+    shutil.copy(bench.folder / "kept", comm)
+    assert gatepatch.recover(prefix=bench.prefix)
+    assert bench.is_as_before()
+
+
+def test_a_change_between_planning_and_the_first_run_is_seen(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_set(bench.folder / "sets", "other", text_edit("def gen", "# other\\ndef gen"))
+    options = {"prefix": bench.prefix, "assume": "sm_120", "patches": [bench.folder / "sets"]}
+
+    def late(**arguments: Any) -> Bench:
+        gatepatch.apply("other", **options)  # type: ignore[arg-type]
+        return real(**arguments)  # type: ignore[no-any-return]
+
+    real: Any = RealBench
+    monkeypatch.setattr(trials, "Bench", late)
+    with pytest.raises(StaleError, match="has changed since the trial was planned"):
+        bench.trial(throughput(STEADY, STEADY))
+    assert installed(bench.prefix)[COMM].startswith(b"# other")
 
 
 def test_nobody_changes_the_environment_meanwhile(bench: Bench) -> None:

@@ -91,7 +91,7 @@ def _runs(trial: Trial) -> Iterable[str]:
 
 def _row(run: Run) -> str:
     told = [run.problem] if run.problem else []
-    told += [*run.notes, *(f"looks like spinning, {spin.words}" for spin in run.spins)]
+    told += [*run.notes, *(f"looks like spinning: {spin.device}" for spin in run.spins)]
     watts = " ".join(f"{use.watts:.0f}" for use in run.uses if use.watts is not None)
     busy = " ".join(f"{use.busy:.0f}" for use in run.uses if use.busy is not None)
     metric = "" if run.metric is None else f"{run.metric:.5g}"
