@@ -7,11 +7,14 @@ import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gatepatch
 from crashing import SignalAt, result_of, start_child
+from gatepatch import carried
+from gatepatch.results import Result
 from trees import make_distribution, make_environment, site_of
 
 NEVER = SignalAt(0)
@@ -98,3 +101,21 @@ def test_nothing_is_refused_or_lost_while_others_come_and_go(
     gatepatch.revert(prefix=prefix)
     assert {p: (site_of(prefix) / p).read_text() for p in FILES} == FILES
     assert not (site_of(prefix) / ".gatepatch").exists()
+
+
+def test_what_is_changed_after_the_first_look_is_seen(
+    prefix: Path, patches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The quick look whether a set is applied reads a state that the plan must not go by."""
+    gatepatch.apply("second", prefix=prefix, patches=[patches], assume="sm_120")
+    look = carried.already_applied
+
+    def then_another_applies(*arguments: Any) -> Result | None:
+        found = look(*arguments)
+        monkeypatch.setattr(carried, "already_applied", look)
+        gatepatch.apply("first", prefix=prefix, patches=[patches], assume="sm_120")
+        return found
+
+    monkeypatch.setattr(carried, "already_applied", then_another_applies)
+    result = gatepatch.apply("first", prefix=prefix, patches=[patches], assume="sm_120")
+    assert result.outcome == "already-applied"

@@ -29,7 +29,7 @@ def settled(workspace: Workspace, operation: Callable[[Workspace], T], timeout: 
     A plan that is made while another process replaces files sees some of them as foreign.
 
     Args:
-        workspace: For the first try; every other gets a fresh one.
+        workspace: The environment; each try sees it anew.
         operation: Plans, and commits what it has planned.
         timeout: Seconds to wait for each lock.
 
@@ -40,6 +40,8 @@ def settled(workspace: Workspace, operation: Callable[[Workspace], T], timeout: 
         mark = trialmark.running(root)
         if mark is not None and mark.id != workspace.trial:
             raise trialmark.refusal(root, mark)
+    # Whoever has looked before has read states that may have changed before the stamp is taken.
+    workspace = workspace.fresh()
     for last in (*[False] * (TRIES - 1), True):
         if workspace.pending():
             recover(workspace, timeout)
