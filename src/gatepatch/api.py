@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gatepatch.pinning import Pinned
     from gatepatch.properties import Question
     from gatepatch.results import Result
+    from gatepatch.scanning.records import ScanResult
     from gatepatch.spec import PatchSet
     from gatepatch.transaction import Recovered
     from gatepatch.trials.record import Trial
@@ -539,6 +540,56 @@ def check_cache(
     target = _workspace(python, prefix).target("flashinfer-python")
     packages = () if target is None else (target.locate("flashinfer/__init__.py").parent,)
     return cachecheck.check(jitcache.cache_roots(extra=_paths(jit_roots)), packages)
+
+
+def scan(
+    distributions: Sequence[str] = (),
+    *,
+    sm: str,
+    like: str | None = None,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    everything: bool = False,
+    kinds: Sequence[str] = (),
+    paths: Sequence[str] = (),
+    cached: bool = True,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ScanResult:
+    """List the architecture gates of installed distributions. Writes nothing but its own cache.
+
+    Args:
+        distributions: Which to scan; all that hold gates for none.
+        sm: The architecture that may be left out, such as ``sm_120``.
+        like: The one that a gate must admit to leave the other out; 9.0, 10.0 or 10.3 for None.
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+        everything: Give every gate, those of vendored and generated trees too, not only those
+            that leave the architecture out or cannot be told.
+        kinds: Give gates of these kinds only.
+        paths: Give gates in files that match one of these patterns, or lie in one of these folders.
+        cached: Whether earlier results may be used, and are kept for the next time.
+        progress: Is told how many files are done, and of how many.
+
+    Raises:
+        TargetError: A distribution is not installed, or cannot be read.
+        UsageError: An architecture or a kind is not known.
+    """
+    from gatepatch.environment import find_environment
+    from gatepatch.scanning import scan as scanning
+
+    return scanning.scan(
+        find_environment(python=python, prefix=prefix),
+        distributions,
+        scanning.Query(
+            sm=_archs(sm, "--sm")[0],
+            like=_archs(like, "--like")[0] if like is not None else None,
+            everything=everything,
+            kinds=tuple(kinds),
+            paths=tuple(paths),
+            cached=cached,
+        ),
+        progress,
+    )
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ one atom. Source: R. Bryant, "Graph-Based Algorithms for Boolean Function Manipu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -32,6 +32,16 @@ class Node:
     atom: Atom
     low: Bool
     high: Bool
+    # Worked out once: a diagram shares its nodes, and would be gone through once for each path.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep the hash."""
+        object.__setattr__(self, "_hash", hash((self.atom, self.low, self.high)))
+
+    def __hash__(self) -> int:
+        """The hash that was kept."""
+        return self._hash
 
 
 Bool: TypeAlias = "bool | Node"

@@ -15,6 +15,7 @@ SUMMARIES = {
     "revert": "put the originals back, byte for byte",
     "recover": "settle an interrupted change",
     "trial": "run a benchmark without and with a set, and keep the set only if it pays",
+    "scan": "list the gates that leave your architecture out",
     "cache": "list what FlashInfer's JIT has built, or check it",
     "lint": "check patch sets",
     "new": "write a patch set of edits made by hand, or of a diff",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gatepatch.gates.cuda_macros import is_target_macro, mentions, read_macros
-from gatepatch.gates.directives import scan
+from gatepatch.gates.directives import Branch, Scan, scan
 from gatepatch.verdict import Verdict
 
 
@@ -36,20 +37,25 @@ class Gate:
 
 def gates_in(source: bytes) -> tuple[Gate, ...]:
     """List the gates of a C or CUDA file, in order; include guards are none."""
-    found = scan(source)
+    return tuple(gate for _, gate in gates_of(source, scan(source)))
+
+
+def gates_of(source: bytes, found: Scan) -> Iterator[tuple[Branch, Gate]]:
+    """Yield the gates among a file's directives, each with its branch."""
     meanings = read_macros(found)
-    return tuple(
-        Gate(
-            line=branch.directive.line,
-            end_line=branch.directive.end_line,
-            start=branch.span[0],
-            end=branch.span[1],
-            keyword=branch.directive.keyword,
-            text=source[slice(*branch.span)].decode("utf-8", "backslashreplace"),
-            target=mentions(branch, is_target_macro),
-            verdict=meanings.verdict(branch.condition),
-        )
-        for branch in found.branches.values()
-        if mentions(branch, is_target_macro)
-        or (mentions(branch, meanings.depends) and not found.is_include_guard(branch))
-    )
+    for branch in found.branches.values():
+        target = mentions(branch, is_target_macro)
+        if target or (mentions(branch, meanings.depends) and not found.is_include_guard(branch)):
+            yield (
+                branch,
+                Gate(
+                    line=branch.directive.line,
+                    end_line=branch.directive.end_line,
+                    start=branch.span[0],
+                    end=branch.span[1],
+                    keyword=branch.directive.keyword,
+                    text=source[slice(*branch.span)].decode("utf-8", "backslashreplace"),
+                    target=target,
+                    verdict=meanings.verdict(branch.condition),
+                ),
+            )

@@ -31,7 +31,7 @@ from gatepatch.boolean import Bool, and_, atom, not_
 from gatepatch.gates.directives import Branch, Directive, Scan
 from gatepatch.gates.preprocessor import ConditionError
 from gatepatch.gates.preprocessor_eval import Free, Known, Macro, Unknown, evaluate
-from gatepatch.gates.preprocessor_tree import Expr, macros
+from gatepatch.gates.preprocessor_tree import Expr, macros, to_source
 from gatepatch.verdict import Verdict
 
 ARCH = "__CUDA_ARCH__"
@@ -73,6 +73,10 @@ def target_macro(name: str, compilation: CudaPass) -> int | None:
     return compilation.arch.cuda_arch if present[name] else None
 
 
+_REMEMBERED = 4096
+"""How many verdicts are kept: files repeat their conditions, and each other's."""
+
+
 class Macros:
     """What the macros of one file mean.
 
@@ -82,6 +86,7 @@ class Macros:
 
     def __init__(self, hidden: Mapping[str, str] | None = None):
         self.hidden = hidden or {}
+        self._verdicts: dict[str, Verdict] = {}
 
     def meaning(self, name: str, compilation: CudaPass) -> Macro:
         """Return what a macro means in a pass."""
@@ -95,7 +100,14 @@ class Macros:
 
     def verdict(self, condition: Expr | ConditionError | None) -> Verdict:
         """Return the verdict of a condition; always true for the None of an ``#else``."""
-        return Verdict({p: self._value(condition, p) for p in CUDA_PASSES})
+        if condition is None or isinstance(condition, ConditionError):
+            return Verdict({p: self._value(condition, p) for p in CUDA_PASSES})
+        text = to_source(condition)
+        if text not in self._verdicts:
+            if len(self._verdicts) >= _REMEMBERED:
+                self._verdicts.clear()
+            self._verdicts[text] = Verdict({p: self._value(condition, p) for p in CUDA_PASSES})
+        return self._verdicts[text]
 
     def _value(self, condition: Expr | ConditionError | None, compilation: CudaPass) -> Bool:
         if condition is None:
@@ -107,6 +119,10 @@ class Macros:
     def depends(self, name: str) -> bool:
         """Whether a macro does, or may, depend on the architecture."""
         return name in self.hidden or is_target_macro(name) or speaks_of_architecture(name)
+
+
+NOTHING_HIDDEN = Macros()
+"""What macros mean in a file that makes none depend on the architecture: one for all of them."""
 
 
 def reach(branch: Branch, verdict: Callable[[Branch], Verdict]) -> Verdict:
@@ -137,7 +153,7 @@ def read_macros(scan: Scan) -> Macros:
             hidden[name] = f"{line} defines it under a test of the architecture"
         elif any(t.kind == "name" and known.depends(t.text) for t in directive.body[1:]):
             hidden[name] = f"{line} defines it from the architecture"
-    return Macros(hidden)
+    return Macros(hidden) if hidden else NOTHING_HIDDEN
 
 
 def _conditioned(directive: Directive, scan: Scan, known: Macros) -> bool:

@@ -17,8 +17,14 @@ from gatepatch.gates.preprocessor_tree import Defined, Expr, Unary, strip
 _NAMED = ("ifdef", "ifndef", "elifdef", "elifndef")
 _LATER = ("elif", "elifdef", "elifndef", "else")
 
-# Lines that can neither be a directive nor open a comment or a literal: skipped at once.
-_PLAIN = re.compile(r"(?:[ \t\f\v\r\0]*(?:[^\s\0#%\"'/][^\n\"'/]*)?\n)+")
+# Lines that can neither be a directive nor open a comment or a literal that the next one
+# continues: skipped at once. An R before a quote may open a raw string.
+_PLAIN = re.compile(
+    r"""(?:[ \t\f\v\r\0]*
+        (?:(?![\s\0#%])[^\n"'/]*
+           (?:(?:(?<!R)"(?:\\[^\n]|[^"\\\n])*" | /(?![/*]) | //[^\n]*(?=\n))[^\n"'/]*)*)?\n)+""",
+    re.VERBOSE,
+)
 
 _REJECTS = re.compile(
     r"(?:(?:asm|__asm__)(?:volatile|__volatile__)?\(\"(?:trap|brkpt);?\"\)|__trap\(\)|__brkpt\(\));"

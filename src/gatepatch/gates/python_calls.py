@@ -15,6 +15,7 @@ from gatepatch.gates.python_scope import (
     Module,
     bind,
     dotted_name,
+    hides,
     is_plain,
 )
 from gatepatch.gates.python_values import (
@@ -40,8 +41,6 @@ from gatepatch.gates.python_values import (
 if TYPE_CHECKING:
     from gatepatch.gates.python_meaning import Evaluator
 
-DEPTH = 16
-"""How many calls are followed from one to the next."""
 
 WAYS = 64
 """How many conditions of which nothing is known are followed in one call."""
@@ -164,7 +163,7 @@ def _device(
 def _own_answer(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
     """What the distribution's own wrapper returns where there is a device."""
     callee = evaluator.value(node.func, frame)
-    if not isinstance(callee, Callee) or evaluator.depth >= DEPTH:
+    if not isinstance(callee, Callee) or evaluator.depth >= evaluator.deepest:
         return None
     args = [evaluator.value(arg, frame) for arg in node.args]
     keywords = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
@@ -236,17 +235,19 @@ def _inlined(
     every = [*callee.args, *args, *(v for _, v in callee.keywords), *keywords.values()]
     given = [*args, *keywords.values()]
     opaque = Opaque(f"{name}({_arguments_text(given, len(args), tuple(keywords))})")
+    if not evaluator.follows(callee.node):
+        return Opaque(opaque.text, hides(name))
     body = _body(callee)
-    hides = any(evaluator.package.smells(module, part) for part in body) or any(
+    tests = any(evaluator.package.smells(module, part) for part in body) or any(
         map(of_device, every)
     )
     followed = isinstance(callee.node, ast.Lambda) or _returns_plain(callee.node)
-    if not (hides or followed or any(map(_is_known, every))):
+    if not (tests or followed or any(map(_is_known, every))):
         return opaque
     values = _arguments(callee, args, keywords)
     why = f"{name}() tests the architecture in a way that is not followed"
-    if values is None or not _is_followed(callee.node) or evaluator.depth >= DEPTH:
-        return Opaque(opaque.text, why if hides else "")
+    if values is None or not _is_followed(callee.node) or evaluator.depth >= evaluator.deepest:
+        return Opaque(opaque.text, why if tests else "")
     limit = evaluator.limit
     evaluator.limit = evaluator.branches + WAYS if limit is None else limit
     evaluator.depth += 1
@@ -256,12 +257,12 @@ def _inlined(
             frame = frame.bound(parameter, value)
         found = _run(evaluator, body, frame)
     except _NotFollowedError as error:
-        return Opaque(opaque.text, f"{name}(): {error}" if hides else "")
+        return Opaque(opaque.text, f"{name}(): {error}" if tests else "")
     finally:
         evaluator.depth -= 1
         evaluator.limit = limit
     plain = isinstance(found, Opaque) and not found.unknown
-    return opaque if plain and not hides else found
+    return opaque if plain and not tests else found
 
 
 def _body(callee: Callee) -> Sequence[ast.stmt]:

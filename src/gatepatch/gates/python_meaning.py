@@ -11,7 +11,7 @@ import copy
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, and_, atom, atoms, not_, or_
@@ -31,11 +31,13 @@ from gatepatch.gates.python_scope import (
     is_plain,
 )
 from gatepatch.gates.python_values import (
+    CASES,
     Callee,
     Const,
     Frame,
     Opaque,
     Properties,
+    TooManyStepsError,
     Value,
     choose,
     from_bool,
@@ -44,6 +46,7 @@ from gatepatch.gates.python_values import (
     lift,
     of_device,
     reason,
+    renew_budget,
     text_of,
     truth,
 )
@@ -84,10 +87,6 @@ _COMPARE: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Is: ("is", operator.is_),
     ast.IsNot: ("is not", operator.is_not),
 }
-
-
-class TooManyStepsError(Exception):
-    """An expression takes too long to work out."""
 
 
 class Meaning:
@@ -165,6 +164,7 @@ class Meaning:
 def _bounded(evaluator: Evaluator, node: ast.expr, frame: Frame) -> Bool:
     evaluator.steps = evaluator.depth = 0
     evaluator.limit = None
+    renew_budget(evaluator.cases)
     try:
         return evaluator.truth_of(node, frame)
     except (TooManyStepsError, RecursionError):
@@ -181,6 +181,10 @@ class Evaluator:
         arch: The architecture.
         given: Values that certain nodes, by their ids, have whatever they say.
     """
+
+    deepest: ClassVar[int] = DEPTH
+    longest: ClassVar[int] = STEPS
+    cases: ClassVar[int] = CASES
 
     def __init__(
         self,
@@ -202,6 +206,10 @@ class Evaluator:
         names = (name.removesuffix("()") for name in predicates)
         self._last_names = frozenset(name.rpartition(".")[2] for name in names)
         self._known: dict[Hashable, tuple[Value, bool]] = {}
+
+    def follows(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+        """Whether a function that is called is looked into."""
+        return True
 
     def device(self, constant: Any) -> Value:
         """An answer of the device."""
@@ -229,7 +237,7 @@ class Evaluator:
     def value(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression."""
         self.steps += 1
-        if self.steps > STEPS:
+        if self.steps > self.longest:
             raise TooManyStepsError
         if id(node) in self._given:
             return self._given[id(node)]
@@ -371,7 +379,7 @@ class Evaluator:
             return Opaque(name)
         if value in self._active:
             return Opaque(name, hides(name))  # bound to something made of itself
-        if self.depth >= DEPTH:
+        if self.depth >= self.deepest:
             return Opaque(name, f"{name} leads too far")
         self.depth += 1
         self._active.add(value)

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gatepatch.arch import Arch
 from gatepatch.edits import ByteEdit, line_of, splice
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.python_meaning import Meaning
@@ -31,12 +30,11 @@ class State:
         self,
         path: str,
         tree: ast.Module,
-        read: Callable[[str], bytes | None],
-        predicates: Mapping[str, frozenset[Arch]],
+        meaning: Meaning,
     ):
-        self.package = Package(read)
+        self.package = meaning.package
         self.module: Module = self.package.put(path, tree)
-        self.meaning = Meaning(self.package, predicates)
+        self.meaning = meaning
         self._locals: dict[FunctionNode, dict[str, tuple[Binding, ...]]] = {}
 
     def _local(self, function: FunctionNode) -> Mapping[str, tuple[Binding, ...]]:
@@ -73,7 +71,7 @@ class Prover:
     def __init__(self, source: Source, context: Context):
         self.source = source
         self.context = context
-        self.before = State(context.path, source.tree, context.read, context.predicates)
+        self.before = State(context.path, source.tree, self._meaning(context.read))
         self.after = self.before
         self._edits: dict[ast.expr, set[ByteEdit]] = {}
         self._moved: dict[FunctionNode, FunctionNode] = {}
@@ -90,7 +88,10 @@ class Prover:
             for name, nodes in before.items():
                 if len(nodes) == len(after.get(name, ())):
                     self._moved.update(zip(nodes, after[name], strict=True))
-        self.after = State(context.path, tree, context.read_after, context.predicates)
+        self.after = State(context.path, tree, self._meaning(context.read_after))
+
+    def _meaning(self, read: Callable[[str], bytes | None]) -> Meaning:
+        return Meaning(Package(read), self.context.predicates)
 
     def _parsed(self, data: bytes) -> ast.Module:
         try:

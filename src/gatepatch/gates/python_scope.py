@@ -6,16 +6,19 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 SMELL = re.compile(
-    r"(?i)(?<![a-z])sm_?\d{2,3}|sm_version|device_sm|capab|blackwell|hopper|ampere|ada_|turing|volta"
+    r"(?i)(?<![a-z])sm_?\d{2,3}|sm_version|device_sm|capab|blackwell|hopper|ampere|ada_|(?<!cap)turing|volta"
     r"|compute_?cap|(?<![a-z])(cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![a-z])|(^|\.)_*archs?(_list)?$|gfx\d|device_prop"
 )
 """Identifiers that may stand for a test of the architecture."""
 
 _EXACT = re.compile(r"(cc_?)?(major|minor)|sm|cc")
 """Names that stand for a part of the compute capability, unless they are a version's."""
+
+_INSTRUCTIONS = re.compile(r"(?:\w+\.)*(?:cute|cutlass)\.arch(?:\.\w+)*")
+"""CuTe's module of a device's instructions, as in ``cute.arch.warp_idx()``: no test of anything."""
 
 DEPTH = 8
 """How many imports of one name are followed from one to the next."""
@@ -110,6 +113,8 @@ class Found:
 class Package:
     """The modules of one distribution, parsed when they are asked for."""
 
+    reach: ClassVar[int] = REACH
+
     def __init__(self, read: Callable[[str], bytes | None]):
         self._read = read
         self._modules: dict[str, Module | None] = {}
@@ -198,7 +203,7 @@ class Package:
             return self._smells[node]
         seen: set[ast.AST] = {node}
         level = [(module, node)]
-        for _ in range(REACH):
+        for _ in range(self.reach):
             following: list[tuple[Module, ast.AST]] = []
             for place, part in level:
                 known = self._smells.get(part)
@@ -236,7 +241,7 @@ class Package:
         """The names in some code, and whether an identifier in it smells of a test."""
         if node not in self._names:
             every = frozenset(identifiers(node))
-            smell = any(SMELL.search(name) for name in every)
+            smell = any(SMELL.search(n) and not _INSTRUCTIONS.fullmatch(n) for n in every)
             names = frozenset(name.lstrip(".") for name in every if not name.startswith("."))
             self._names[node] = (names, smell)
         return self._names[node]
@@ -258,6 +263,8 @@ def hides(name: str, *, of: str = "") -> str:
     Args:
         of: The source of what it is a member of, such as ``version.major``.
     """
+    if _INSTRUCTIONS.fullmatch(of):
+        return ""
     versioned = re.search(r"(?i)version", of)
     if SMELL.search(name) or (_EXACT.fullmatch(name) and not versioned):
         return f"{of or name} may test the architecture, and its meaning is not known"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.python_scope import FunctionNode, binds
@@ -83,7 +85,15 @@ class Source:
             raise RefusedError(Problem(message=f"does not parse: {error}", where=where)) from None
         self._starts = [0, *(m.end() for m in _NEWLINE.finditer(data[self._skip :]))]
         self.newline = b"\r\n" if b"\r\n" in data else b"\n"
-        self.tops = tuple(_tops(self.tree.body, _Place()))
+
+    @cached_property
+    def tops(self) -> tuple[Expression, ...]:
+        """Every largest Boolean expression."""
+        return tuple(_tops(self.tree.body, _Place()))
+
+    def tops_on(self, lines: Sequence[int]) -> tuple[Expression, ...]:
+        """Those in statements that have one of some lines, which are in order."""
+        return tuple(_tops(self.tree.body, _Place(lines=tuple(lines))))
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """The byte offsets of a node, without parentheses around it."""
@@ -213,22 +223,36 @@ class _Place:
     functions: tuple[FunctionNode, ...] = ()
     within: str = ""
     bound: frozenset[str] = frozenset()
+    lines: tuple[int, ...] | None = None
+
+    def inside(self, name: str, function: FunctionNode | None = None) -> _Place:
+        """The place in a function or class of this name."""
+        functions = (*self.functions, function) if function is not None else self.functions
+        within = f"{self.within}.{name}" if self.within else name
+        return _Place(functions, within, lines=self.lines)
+
+    def covers(self, node: ast.stmt | ast.expr) -> bool:
+        """Whether some code has one of the lines that are looked at; all has without any."""
+        if self.lines is None:
+            return True
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        found = bisect_left(self.lines, first)
+        return found < len(self.lines) and self.lines[found] <= (node.end_lineno or first)
 
 
 def _tops(body: Sequence[ast.stmt], place: _Place) -> Iterator[Expression]:
     for statement in body:
+        if not place.covers(statement):
+            continue
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 for expression in (*statement.decorator_list, *_defaults(statement)):
                     yield from _expressions(expression, place)
-                inner = (*place.functions, statement)
-                yield from _tops(statement.body, _Place(inner, _join(place, statement.name)))
+                yield from _tops(statement.body, place.inside(statement.name, statement))
             case ast.ClassDef():
                 for expression in (*statement.decorator_list, *statement.bases):
                     yield from _expressions(expression, place)
-                yield from _tops(
-                    statement.body, _Place(place.functions, _join(place, statement.name))
-                )
+                yield from _tops(statement.body, place.inside(statement.name))
             case ast.If(test=test):
                 rejects = _rejects(statement.body)
                 yield from _expressions(test, place, rejects=rejects, tested=True)
@@ -280,6 +304,8 @@ def _expressions(
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
                     for part in _outermost(child):
+                        if not place.covers(part):
+                            continue
                         loose = _is_loose(operand, field)
                         is_test = (isinstance(operand, ast.IfExp) and field == "test") or (
                             isinstance(child, ast.comprehension) and part in child.ifs
@@ -323,10 +349,6 @@ def _rejects(body: Sequence[ast.stmt]) -> bool:
         case [ast.Return(value=None)] | [ast.Return(value=ast.Constant(value=False | None))]:
             return True
     return False
-
-
-def _join(place: _Place, name: str) -> str:
-    return f"{place.within}.{name}" if place.within else name
 
 
 def same_but(before: ast.AST, after: ast.AST, changed: Mapping[ast.AST, ast.expr]) -> bool:

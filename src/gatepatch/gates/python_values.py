@@ -19,6 +19,29 @@ LEAVES = 64
 """How many cases a value may have before it counts as not known."""
 
 
+CASES = 500_000
+"""How many cases are gone through for one verdict on one architecture."""
+
+
+class TooManyStepsError(Exception):
+    """An expression takes too long to work out."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What is left of ``CASES``: an operation on several values of many cases multiplies them."""
+
+    left: int = CASES
+
+
+_BUDGET = _Budget()
+
+
+def renew_budget(cases: int) -> None:
+    """Begin another verdict."""
+    _BUDGET.left = cases
+
+
 @dataclass(frozen=True, slots=True)
 class Const:
     """A value that is known.
@@ -173,7 +196,14 @@ def choose(test: Bool, then: Value, other: Value) -> Value:
 
 
 def lift(action: Callable[[Sequence[Any]], Value], values: Sequence[Value]) -> Value:
-    """Carry out an action on each case of its operands."""
+    """Carry out an action on each case of its operands.
+
+    Raises:
+        TooManyStepsError: There are too many of them.
+    """
+    _BUDGET.left -= 1 + len(values)
+    if _BUDGET.left < 0:
+        raise TooManyStepsError
     tested = [value.atom for value in values if isinstance(value, Choice)]
     tested += [value.function.atom for value in values if isinstance(value, Truth)]
     if not tested:

@@ -1,0 +1,119 @@
+"""List the architecture gates of installed distributions."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+
+import gatepatch
+from gatepatch.commands.options import add_environment
+from gatepatch.errors import Problem, UsageError
+from gatepatch.report import Printer, document
+from gatepatch.scanning.table import table
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "distributions",
+        metavar="DISTRIBUTION",
+        nargs="*",
+        help="what to scan; every distribution that holds gates where none is named",
+    )
+    parser.add_argument("--sm", metavar="SM", help="the architecture that may be left out, such as 120")
+    parser.add_argument(
+        "--like",
+        metavar="SM",
+        help="show what admits this one instead (9.0, 10.0 or 10.3)",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show every gate, those in vendored and generated trees too",
+    )
+    parser.add_argument(
+        "--kind", metavar="KIND", action="append", default=[], help="show gates of this kind only"
+    )
+    parser.add_argument(
+        "--path",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="show gates in these files or folders only",
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="use no earlier results, and keep none"
+    )
+    add_environment(parser)
+
+
+class _Progress:
+    """Says how far a scan is, on a terminal, once it takes longer than a second."""
+
+    def __init__(self, err: Printer):
+        self._err = err
+        self._shown = False
+        self._next = time.monotonic() + 1
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._err.stream.isatty() and now >= self._next:
+            self._next = now + 0.2
+            self._shown = True
+            print(f"\r{done} of {total} files", end="", file=self._err.stream, flush=True)
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            print("\r\x1b[K", end="", file=self._err.stream, flush=True)
+
+
+def run(options: Namespace, out: Printer, err: Printer) -> int:
+    """Run the command; return its exit code."""
+    progress = _Progress(err)
+    try:
+        result = gatepatch.scan(
+            options.distributions,
+            sm=options.sm or _visible(),
+            like=options.like,
+            python=options.python,
+            prefix=options.prefix,
+            everything=options.all,
+            kinds=options.kind,
+            paths=options.path,
+            cached=not options.no_cache,
+            progress=progress,
+        )
+    finally:
+        progress.end()
+    if options.json:
+        out.line(document("scan", scan=result))
+    else:
+        for line in table(result, out):
+            out.line(line)
+    for problem in result.problems:
+        err.warnings([str(problem)])
+    return 0
+
+
+def _visible() -> str:
+    """The architecture of the device that is there.
+
+    Raises:
+        UsageError: There is none to be asked, or there are several kinds.
+    """
+    from gatepatch.device_probe import ProbeFailure
+
+    hint = f"{sys.argv[0].rpartition('/')[2]} scan --sm 120"
+    answer = gatepatch.probe()
+    if isinstance(answer, ProbeFailure):
+        message = f"no device could be asked for its architecture ({answer.message})"
+        raise UsageError(Problem(message=message, hint=f"name it: {hint}"))
+    archs = sorted({device.arch for device in answer.devices})
+    if len(archs) != 1:
+        names = ", ".join(map(str, archs)) or "none"
+        raise UsageError(
+            Problem(message=f"expected devices of one architecture, found {names}", hint=hint)
+        )
+    return str(archs[0])

@@ -1,0 +1,1 @@
+"""Find the architecture gates of installed distributions."""

@@ -1,0 +1,84 @@
+"""C and C++ source without comments and literals, and the functions in it: lexical, no parser."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+_HIDDEN = re.compile(
+    rb"""//[^\n]*(?:\\\n[^\n]*)* | /\*.*?(?:\*/|\Z)
+       | R"(?P<delimiter>[^ ()\\\t\v\f\n"]{0,16})\(.*?\)(?P=delimiter)"
+       | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])'""",
+    re.VERBOSE | re.DOTALL,
+)
+_VISIBLE = re.compile(rb"[^\n]")
+
+# A line that begins at the margin: a definition's first line, or the brace that ends one.
+_MARGIN = re.compile(rb"^(?:\}|[A-Za-z_\[~:][^\n]*)", re.MULTILINE)
+_NAMED = re.compile(rb"([A-Za-z_~][\w:~]*)\s*(?:<[^<>()]*>)?\s*\(")
+_TYPE = re.compile(rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(?:\w+\s*\([^)]*\)\s*)?([A-Za-z_]\w*)")
+_NO_NAME = frozenset(
+    b"__launch_bounds__ __attribute__ __declspec alignas decltype requires noexcept explicit "
+    b"static_assert __cluster_dims__ __block_size__ if while for switch return defined sizeof "
+    b"enable_if_t".split()
+)
+_FAR = 4000
+
+
+def blanked(source: bytes) -> bytes:
+    """Put blanks for comments and literals; every byte stays where it is, and so do lines."""
+    return _HIDDEN.sub(lambda match: _VISIBLE.sub(b" ", match[0]), source)
+
+
+class Outline:
+    """The definitions at the margin of a file: by indentation, as code is written.
+
+    Args:
+        source: The file.
+    """
+
+    def __init__(self, source: bytes):
+        self._source = source
+        self._starts: list[int] | None = None
+
+    def within(self, offset: int) -> str:
+        """The function or type around an offset; empty if there is none."""
+        if self._starts is None:
+            self._starts = [match.start() for match in _MARGIN.finditer(self._source)]
+        place = bisect_right(self._starts, offset) - 1
+        # A template's head, or a return type, may stand on a line of its own.
+        for start in self._starts[place::-1][:3] if place >= 0 else ():
+            head = self._source[start : min(offset, start + _FAR)]
+            if head.startswith((b"}", b"namespace", b"extern", b"using", b"typedef")):
+                return ""
+            head = blanked(head)
+            before, brace, _ = head.partition(b"{")
+            if not brace:
+                return ""
+            if name := _name(before):
+                return name
+        return ""
+
+
+def _name(head: bytes) -> str:
+    if b";" in head:
+        return ""
+    for match in _NAMED.finditer(head):
+        if match[1] not in _NO_NAME and not match[1].endswith(b"::"):
+            return match[1].decode("latin-1")
+    found = _TYPE.search(head)
+    return found[1].decode("latin-1") if found else ""
+
+
+_DIRECTIVE = re.compile(rb"^[ \t]*#[^\n]*(?:(?<=\\)\n[^\n]*|(?<=\\\r)\n[^\n]*)*", re.MULTILINE)
+
+
+def without_directives(source: bytes) -> bytes:
+    """Blank comments, literals and directives but ``#define``, whose text is code."""
+
+    def hidden(match: re.Match[bytes]) -> bytes:
+        if re.match(rb"[ \t]*#[ \t]*define", match[0]):
+            return match[0].replace(b"\\\n", b" \n")
+        return _VISIBLE.sub(b" ", match[0])
+
+    return _DIRECTIVE.sub(hidden, blanked(source))

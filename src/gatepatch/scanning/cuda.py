@@ -1,0 +1,109 @@
+"""The preprocessor's gates in a C, C++ or CUDA file, and what they guard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gatepatch.gates.cuda_gates import gates_of
+from gatepatch.gates.directives import Branch, Scan, scan
+from gatepatch.scanning.c_text import Outline, blanked
+from gatepatch.scanning.found import Found
+from gatepatch.scanning.records import Effect, Guards
+
+_PDL = re.compile(
+    rb"griddepcontrol\.\w+|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion"
+    rb"|\w*griddepcontrol\w*|launch_dependent_grids|wait_on_dependent_grids"
+)
+_TRAP = re.compile(rb"__trap\s*\(|__brkpt\s*\(|\basm\b[^;\"]*\"\s*(?:trap|brkpt)")
+_ASM = re.compile(rb"\basm\b[^;\"]*\"\s*(?:\{\\n\\?t?\"?\s*\"?)?([a-z][a-z0-9_]*(?:\.[a-z0-9_:]+){0,2})")
+_MANY = 4
+"""How many calls are named."""
+_FAR = 65536
+"""How many bytes of a guarded region are looked at."""
+
+
+def directives(source: bytes, outline: Outline) -> Iterator[Found]:
+    """Yield the gates among a file's directives."""
+    found = scan(source)
+    for branch, gate in gates_of(source, found):
+        guards = _guards(source, found, branch)
+        rejects = guards.effect == "trap" or (guards.effect == "raises")
+        rejects = rejects and found.rejects(source, branch)
+        whole = guards.effect == "body" and not guards.otherwise
+        yield Found(
+            line=gate.line,
+            end_line=gate.end_line,
+            within=outline.within(branch.directive.start),
+            language="cuda",
+            kind="directive",
+            text=gate.text if not gate.keyword.endswith("def") else f"{gate.keyword} {gate.text}",
+            rejects=rejects,
+            verdict=gate.verdict,
+            guards=guards,
+            compiled="the function's whole body is left out where it is shut" if whole else "",
+        )
+
+
+def _guards(source: bytes, found: Scan, branch: Branch) -> Guards:
+    end = found.ends.get(branch)
+    if end is None:
+        return Guards(effect="code", lines=0)
+    start, stop = branch.directive.end, end.start
+    region = source[start : min(stop, start + _FAR)]
+    otherwise = ""
+    if end.keyword != "endif":
+        following = found.branches.get(end.start)
+        otherwise = _otherwise(source, found, following) if following else ""
+    effect, calls = _effect(source, found, branch, region)
+    return Guards(
+        effect=effect,
+        lines=max(0, end.line - branch.directive.end_line - 1),
+        calls=calls,
+        otherwise=otherwise,
+    )
+
+
+def _otherwise(source: bytes, found: Scan, branch: Branch) -> str:
+    """What the next branch of an ``#if`` does."""
+    if branch.condition is not None:
+        return f"#{branch.directive.keyword}"
+    end = found.ends.get(branch)
+    region = source[branch.directive.end : end.start] if end else b""
+    if re.search(rb"#\s*error", region):
+        return "an error"
+    if _TRAP.search(region):
+        return "a trap"
+    return "other code" if blanked(region[:_FAR]).strip() else ""
+
+
+def _effect(
+    source: bytes, found: Scan, branch: Branch, region: bytes
+) -> tuple[Effect, tuple[str, ...]]:
+    instructions = [m[1].decode("latin-1") for m in _ASM.finditer(region)]
+    calls = tuple(dict.fromkeys(instructions))[:_MANY]
+    if pdl := [m[0].decode("latin-1") for m in _PDL.finditer(region)]:
+        if region.count(b"\n") <= 12:
+            return "pdl", tuple(dict.fromkeys(pdl))[:_MANY]
+        calls = tuple(dict.fromkeys((*pdl, *calls)))[:_MANY]
+    if found.rejects(source, branch) if len(region) < 4096 else False:
+        return ("raises" if b"error" in region else "trap"), calls
+    if _is_body(source, found, branch):
+        return "body", calls
+    return "code", calls
+
+
+def _is_body(source: bytes, found: Scan, branch: Branch) -> bool:
+    """Whether a branch, with those after it, fills the braces of a function."""
+    if branch.earlier:
+        return False
+    last = branch
+    while (end := found.ends.get(last)) is not None and end.keyword != "endif":
+        last = found.branches[end.start]
+    if end is None:
+        return False
+    after = blanked(source[end.end : end.end + 400]).lstrip()
+    if not after.startswith(b"}"):
+        return False
+    before = blanked(source[max(0, branch.directive.start - 600) : branch.directive.start]).rstrip()
+    return before.endswith(b"{") and re.search(rb"(?:\)|\bconst|\bnoexcept)\s*\{$", before) is not None

@@ -1,0 +1,269 @@
+"""Conditions on an architecture's number in C and C++ code: lexical, no parser of the language.
+
+A comparison of a name such as ``sm`` or ``prop.major`` with a number is widened to the condition
+around it, and that is read in the language of ``#if``, whose expressions are C's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gatepatch.arch import TABLE, Arch
+from gatepatch.boolean import Bool, atom
+from gatepatch.edits import line_of
+from gatepatch.gates.preprocessor import ConditionError, parse
+from gatepatch.gates.preprocessor_eval import Free, Known, Macro, Unknown, evaluate
+from gatepatch.gates.preprocessor_tree import macros
+from gatepatch.scanning import names
+from gatepatch.scanning.c_text import Outline
+from gatepatch.scanning.found import Found
+from gatepatch.scanning.records import Effect, Guards, Kind
+from gatepatch.verdict import Point, Verdict
+
+_NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
+_AFTER = rb"(?:\s*\([^();]*\))?(?:\s*[/%*]\s*\d+)?\s*(?:[=!<>]=|[<>](?![<>]))\s*\(?\s*\d"
+COMPARED = re.compile(rb"\b" + _NAME + _AFTER + rb"|\bswitch\s*\(\s*(?:[\w.]|->|::)*" + _NAME + rb"\s*(?:\(\s*\)\s*)?\)|__CUDA_ARCH__\s*(?:[=!<>]=|[<>])")
+"""A comparison, or a switch, that may be of an architecture."""
+
+_BEFORE = re.compile(rb"(if\s+constexpr|if|while|static_assert|switch|\b[A-Z][A-Z0-9_]*(?:CHECK|ASSERT|ENFORCE|REQUIRE|EXPECT)[A-Z0-9_]*|assert)\s*$")
+_POSTFIX = re.compile(rb"[A-Za-z_]\w*(?:\s*(?:\.|->|::)\s*[A-Za-z_]\w*|\s*\((?:[^()]|\([^()]*\))*\)|\s*\[[^\[\]]*\])*")
+_CASE = re.compile(rb"\bcase\s+(\d+)\s*:")
+_REACH = 2000
+_ENDS = b";{}"
+
+
+def conditions(source: bytes, text: bytes, outline: Outline) -> Iterator[Found]:
+    """Yield the conditions on architectures outside of directives.
+
+    Args:
+        source: The file.
+        text: The same, with comments, literals and directives blanked.
+        outline: The file's definitions.
+    """
+    last = 0
+    for match in COMPARED.finditer(text):
+        if match.start() < last:
+            continue
+        inside = match.start()
+        if match[0].startswith(b"switch"):
+            inside = text.index(b"(", inside) + 1
+        start, end, opener = _widened(text, inside)
+        last = max(end, match.end())
+        if opener == b"switch":
+            found = _switch(source, text, start, end, outline)
+        else:
+            found = _condition(source, text, start, end, opener, outline)
+        if found is not None:
+            yield found
+
+
+def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
+    """The expression around a comparison, and the word before the bracket that opens it."""
+    left, depth = start, 0
+    first = max(0, start - _REACH)
+    begin = start
+    while left > first:
+        character = text[left - 1 : left]
+        if character in b")]":
+            depth += 1
+        elif character in b"([":
+            depth -= 1
+            if depth < 0:
+                opener = _BEFORE.search(text[max(0, left - 1 - 60) : left - 1])
+                if opener:
+                    return left, _closing(text, left), re.sub(rb"\s+", b" ", opener[1])
+                if re.search(rb"[\w>]\s*$", text[max(0, left - 1 - 20) : left - 1]) and not re.search(
+                    rb"\b(?:return|and|or|not)\s*$", text[max(0, left - 20) : left - 1]
+                ):
+                    break  # an argument of a call
+                depth = 0
+                begin = left - 1
+        elif depth == 0 and (character in _ENDS or character in b",?"):
+            break
+        elif depth == 0 and character == b":" and text[left - 2 : left - 1] != b":" and text[left : left + 1] != b":":
+            break
+        elif depth == 0 and character == b"=" and text[left - 2 : left - 1] not in (b"=", b"!", b"<", b">") and text[left : left + 1] != b"=":
+            break
+        left -= 1
+        if depth == 0:
+            begin = left
+    begin = max(left, first)
+    right = _until(text, begin)
+    head = re.match(rb"\s*(?:return\b|else\b|if\b)?\s*", text[begin:right])
+    return begin + (head.end() if head else 0), right, b"?" if text[right : right + 1] == b"?" else b""
+
+
+def _closing(text: bytes, start: int) -> int:
+    """Where the bracket that was opened before ``start`` closes; a CHECK's message left out."""
+    depth = 0
+    for index in range(start, min(len(text), start + _REACH)):
+        character = text[index : index + 1]
+        if character in b"([{":
+            depth += 1
+        elif character in b")]}":
+            if depth == 0:
+                return index
+            depth -= 1
+        elif depth == 0 and character in b",;":
+            return index
+    return min(len(text), start + _REACH)
+
+
+def _until(text: bytes, start: int) -> int:
+    """Where an expression ends that no bracket closes."""
+    depth = 0
+    for index in range(start, min(len(text), start + _REACH)):
+        character = text[index : index + 1]
+        if character in b"([":
+            depth += 1
+        elif character in b")]":
+            if depth == 0:
+                return index
+            depth -= 1
+        elif depth == 0 and character in b",?;{}":
+            return index
+    return min(len(text), start + _REACH)
+
+
+def _condition(
+    source: bytes, text: bytes, start: int, end: int, opener: bytes, outline: Outline
+) -> Found | None:
+    shown = " ".join(source[start:end].decode("utf-8", "backslashreplace").split())
+    verdict, by_name = _verdict(text[start:end])
+    if not (verdict.is_gate or verdict.unknown) or not shown:
+        return None
+    kind, guards, rejects = _role(text, end, opener)
+    return Found(
+        line=line_of(source, start),
+        end_line=line_of(source, max(start, end - 1)),
+        within=outline.within(start),
+        language="cuda",
+        kind=kind,
+        text=shown,
+        rejects=rejects,
+        verdict=verdict,
+        guards=guards,
+        by_name=by_name,
+        unknown=verdict.unknown,
+    )
+
+
+def _role(text: bytes, end: int, opener: bytes) -> tuple[Kind, Guards, bool]:
+    if opener in (b"if", b"while", b"if constexpr"):
+        kind: Kind = "constexpr" if opener == b"if constexpr" else "branch"
+        body = _body(text, end + 1)
+        effect: Effect = "code"
+        rejects = False
+        if re.match(rb"\s*(?:throw\b|return\s*(?:false|nullptr|\w*(?:Error|ERROR|NotSupported|Invalid)\w*)?\s*[;(]|\w*(?:THROW|ERROR|FAIL)\w*\s*\()", body):
+            effect, rejects = ("returns" if b"return" in body[:20] else "raises"), True
+        elif re.match(rb"\s*return\b", body):
+            effect = "returns"
+        elif b"__trap" in body:
+            effect = "trap"
+        tail = re.match(rb"[\s}]*else\b(\s*if)?", text[end + 1 + len(body) : end + 60 + len(body)])
+        otherwise = "" if not tail else "another test" if tail[1] else "other code"
+        return kind, Guards(effect=effect, lines=body.count(b"\n") + 1, otherwise=otherwise), rejects
+    if opener == b"static_assert":
+        return "constexpr", Guards(effect="raises", lines=1), False
+    if opener == b"?":
+        return "branch", Guards(effect="default", lines=1, otherwise="another value"), False
+    if opener:
+        return "check", Guards(effect="raises", lines=1), False
+    return "value", Guards(effect="value", lines=0), False
+
+
+def _body(text: bytes, start: int) -> bytes:
+    """The statement, or the block without its braces, after a condition."""
+    opening = re.match(rb"\s*\{", text[start : start + 200])
+    if opening is None:
+        stop = text.find(b";", start)
+        return text[start : stop + 1 if stop >= 0 else start]
+    depth = 0
+    first = start + opening.end()
+    for match in re.compile(rb"[{}]").finditer(text, first, first + 200_000):
+        if match[0] == b"{":
+            depth += 1
+        elif depth == 0:
+            return text[first : match.start()]
+        else:
+            depth -= 1
+    return text[first : first + 2000]
+
+
+def _switch(source: bytes, text: bytes, start: int, end: int, outline: Outline) -> Found | None:
+    subject = text[start:end].strip()
+    name = _last_name(subject)
+    body = _body(text, end + 1)
+    cases = [int(match[1]) for match in _CASE.finditer(body)]
+    if not cases or not (names.is_major(name) or names.is_number(name)):
+        return None
+    table: dict[Point, Bool] = {
+        arch: names.value(name, arch, cases) in cases for arch in TABLE
+    }
+    return Found(
+        line=line_of(source, start),
+        end_line=line_of(source, start),
+        within=outline.within(start),
+        language="cuda",
+        kind="switch",
+        text=f"switch ({subject.decode('latin-1')}): {', '.join(map(str, cases))}",
+        rejects=False,
+        verdict=Verdict(table),
+        guards=Guards(
+            effect="code",
+            lines=body.count(b"\n") + 1,
+            otherwise="other code" if b"default" in body else "",
+        ),
+        by_name=True,
+    )
+
+
+def _verdict(text: bytes) -> tuple[Verdict, bool]:
+    """The verdict of a condition, and whether it has a name that was read as the architecture's."""
+    meanings: dict[str, bytes] = {}
+
+    def named(match: re.Match[bytes]) -> bytes:
+        spelling = re.sub(rb"\s+", b"", match[0])
+        if spelling in (b"true", b"false", b"and", b"or", b"not", b"defined"):
+            return match[0]
+        name = re.sub(rb"\W+", b"_", spelling).decode("latin-1").rstrip("_")
+        meanings.setdefault(name, spelling)
+        return name.encode("latin-1")
+
+    flat = _POSTFIX.sub(named, text)
+    try:
+        expression = parse(b" ".join(flat.split()))
+    except ConditionError as error:
+        reason = f"it is not read as a condition: {error}"
+        return Verdict(dict.fromkeys(TABLE, atom("the condition", unknown=reason))), True
+    divided = re.search(rb"[/%]\s*(100?)\b", text)
+    beside = [int(number) for number in re.findall(rb"(?<![\w.])\d+", text)]
+    seen = False
+
+    def lookup(name: str, arch: Arch) -> Macro:
+        nonlocal seen
+        last = _last_name(meanings.get(name, name.encode("latin-1")))
+        if last == "__CUDA_ARCH__":
+            seen = True
+            return Known(arch.cuda_arch)
+        if divided and names.is_number(last):
+            seen = True
+            return Known(arch.sm if divided[1] == b"10" else arch.cuda_arch)
+        found = names.value(last, arch, [n for n in beside if n] or beside)
+        if isinstance(found, int):
+            seen = True
+            return Known(found)
+        return Free()
+
+    table: dict[Point, Bool] = {}
+    for arch in TABLE:
+        table[arch] = evaluate(expression, lambda name, arch=arch: lookup(name, arch))  # type: ignore[misc]
+    return Verdict(table), seen and bool(macros(expression))
+
+
+def _last_name(spelling: bytes) -> str:
+    """The last name of ``prop->major`` or ``getSMVersion()``."""
+    text = re.sub(rb"\s+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\]", b"", spelling)
+    parts = re.split(rb"\.|->|::", text)
+    return parts[-1].decode("latin-1")

@@ -1,0 +1,113 @@
+"""Read what is bound outside of what is read by its name, as a person would.
+
+``major`` is the device's major, ``sm_version`` its number: so that ``if sm_version < 90`` in a
+function that is handed the number has a verdict. Whatever is read so is marked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from gatepatch.arch import TABLE, Arch
+
+_NUMBER = re.compile(
+    r"(?i)_*(?:(?:cuda|gpu|device|target|current|compute|nvcc|cur|the|kernel|dev|cu|mmha|k)_?)*"
+    r"(?:sm|sm_?(?:version|arch|num(?:ber)?|id|ver|cc|capability|target)|cc|arch|arch_?(?:num|number|version|int)"
+    r"|compute_?cap(?:ability)?|capability(?:_?(?:int|num|value|version))?|device_?sm|multi_?gpu_?arch)_*"
+)
+_MAJOR = re.compile(
+    r"(?i)_*(?:(?:cuda|gpu|device|target|sm|cc|arch|compute|capability|cap|compute_?cap(?:ability)?|cu|dev|k)_?)*major_*"
+)
+_MINOR = re.compile(_MAJOR.pattern.replace("major", "minor"))
+_PREDICATE = re.compile(
+    r"(?i)_*(?:is|has|use|on|are|get_is)?_*(?:cuda_|nvidia_|device_|platform_)*sm_?(\d{2,3})[af]?"
+    r"(?:_(?:device|supported|gpu|arch|target|capable|platform|available))*_*"
+)
+_FAMILIES = {"hopper": (9,), "ampere": (8,), "turing": (7,), "volta": (7,)}
+_FAMILY = re.compile(
+    r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper)(?:_(?:device|supported|gpu|arch))*_*"
+)
+
+
+def last_name(text: str) -> str:
+    """The last name of a dotted one, calls without arguments included; empty for anything else."""
+    text = text.removesuffix("()")
+    match = re.search(r"(?:^|[.>:])\s*(\w+)(?:\([^()]*\))?$", text)
+    return match[1] if match else ""
+
+
+def is_number(name: str) -> bool:
+    """Whether a name is a capability's: a number such as 90, a pair, or a text."""
+    name = re.sub(r"(?i)^_*get_*", "", name)
+    return _NUMBER.fullmatch(name) is not None
+
+
+def is_major(name: str) -> bool:
+    """Whether a name is the major's."""
+    return _MAJOR.fullmatch(name) is not None
+
+
+def is_minor(name: str) -> bool:
+    """Whether a name is the minor's."""
+    return _MINOR.fullmatch(name) is not None
+
+
+def predicate(name: str) -> frozenset[Arch] | None:
+    """The architectures for which a predicate of this name holds: a whole family, or one member."""
+    if found := _PREDICATE.fullmatch(name):
+        number = int(found[1])
+        major, minor = divmod(number, 10)
+        if not minor:
+            return frozenset(arch for arch in TABLE if arch.major == major)
+        return frozenset(arch for arch in TABLE if arch == Arch(major, minor))
+    if found := _FAMILY.fullmatch(name):
+        return frozenset(a for a in TABLE if a.major in _FAMILIES[found[1].lower()])
+    return None
+
+
+def value(name: str, arch: Arch, beside: Sequence[Any]) -> Any:
+    """The value of a name on an architecture, in the unit of what stands beside it.
+
+    Args:
+        name: The name, without what it is a member of.
+        arch: The architecture.
+        beside: The constants that it is compared with.
+
+    Returns:
+        A number, a pair or a text; None if the name is none of the architecture.
+    """
+    if is_major(name):
+        return arch.major if all(isinstance(b, int) for b in beside) else None
+    if is_minor(name):
+        return arch.minor if all(isinstance(b, int) for b in beside) else None
+    if not is_number(name):
+        return None
+    if beside and all(isinstance(b, tuple) and len(b) == 2 for b in beside):
+        return (arch.major, arch.minor)
+    if beside and all(isinstance(b, int) and not isinstance(b, bool) for b in beside):
+        return number(arch, beside)
+    if beside and all(isinstance(b, str) for b in beside):
+        return spelt(arch, beside)
+    return None
+
+
+def spelt(arch: Arch, beside: Sequence[str]) -> str | None:
+    """An architecture's name as one of others has it; None if they are no architectures."""
+    known: dict[str, Arch] = {}
+    for text in beside:
+        try:
+            known[text] = Arch.parse(text)
+        except ValueError:
+            continue
+    same = [text for text, other in known.items() if other == arch]
+    return (same or [f"sm_{arch.sm}a"])[0] if known else None
+
+
+def number(arch: Arch, beside: Sequence[int]) -> int:
+    """An architecture's number in the unit of others: 12, 120 or 1200."""
+    largest = max(map(abs, beside), default=0)
+    if largest < 20:
+        return arch.major
+    return arch.cuda_arch if largest >= 300 else arch.sm

@@ -1,0 +1,119 @@
+"""Scan one file, into what can be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gatepatch.arch import TABLE
+from gatepatch.errors import RefusedError
+from gatepatch.scanning import cuda, host
+from gatepatch.scanning.c_text import Outline, without_directives
+from gatepatch.scanning.found import ANSWERS, Found, admission
+from gatepatch.scanning.prefilter import may_hold_conditions, may_hold_directives
+from gatepatch.scanning.python import PythonScanner
+from gatepatch.scanning.records import Finding, Guards
+from gatepatch.scanning.walk import PYTHON, tree_of
+
+_HEAD = 2048
+_LONGEST = 2000
+
+
+class Scanner:
+    """Scans the files of one distribution.
+
+    Args:
+        base: Where it is imported from.
+    """
+
+    def __init__(self, base: Path):
+        self._base = base
+        self._python = PythonScanner(self._read)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return (self._base / path).read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    def scan(self, path: str, file: str) -> dict[str, Any]:
+        """Scan one file: its tree, its gates, and what is wrong with it."""
+        try:
+            data = Path(file).read_bytes()
+        except OSError as error:
+            return {"tree": "own", "gates": [], "problem": error.strerror or str(error)}
+        answer: dict[str, Any] = {"tree": tree_of(path, data[:_HEAD]), "gates": []}
+        try:
+            scan = self._python.scan(path, data) if path.endswith(PYTHON) else found_in_cuda(data)
+            answer["gates"] = [_written(found) for found in scan]
+        except RefusedError as error:
+            answer["problem"] = error.problems[0].message
+        except RecursionError:
+            answer["problem"] = "is nested too deeply to be read"
+        except MemoryError:
+            self._python = PythonScanner(self._read)
+            answer["problem"] = "takes too much memory to be read"
+        return answer
+
+
+def found_in_cuda(data: bytes) -> Iterator[Found]:
+    """Yield the gates of a C, C++ or CUDA file: those of directives, then the others."""
+    directives, conditions = may_hold_directives(data), may_hold_conditions(data)
+    if not (directives or conditions):
+        return
+    outline = Outline(data)
+    if directives:
+        yield from cuda.directives(data, outline)
+    if conditions:
+        yield from host.conditions(data, without_directives(data), outline)
+
+
+def _written(found: Found) -> list[Any]:
+    """What is written down of a gate: short, since there are tens of thousands."""
+    admitted = admission(found.verdict, rejects=found.rejects)
+    guards = found.guards
+    return [
+        found.line,
+        found.end_line,
+        found.within,
+        found.language,
+        found.kind,
+        found.text[:_LONGEST],
+        found.rejects,
+        "".join(str(ANSWERS.index(answer)) for answer in admitted.answers),
+        admitted.words,
+        admitted.classes,
+        admitted.narrower,
+        [guards.effect, guards.lines, guards.calls, guards.otherwise],
+        found.compiled,
+        found.unknown or found.verdict.unknown,
+        found.by_name,
+    ]
+
+
+def read_back(
+    written: list[Any], *, distribution: str, path: str, tree: Any, leaves_out: bool
+) -> Finding:
+    """Make a finding of what was written down."""
+    effect, lines, calls, otherwise = written[11]
+    answers = [ANSWERS[int(number)] for number in written[7]]
+    return Finding(
+        distribution=distribution,
+        path=path,
+        line=written[0],
+        end_line=written[1],
+        within=written[2],
+        language=written[3],
+        kind=written[4],
+        text=written[5],
+        rejects=written[6],
+        verdict={str(arch): answer for arch, answer in zip(TABLE, answers, strict=True)},
+        words=written[8],
+        leaves_out=leaves_out,
+        guards=Guards(effect=effect, lines=lines, calls=tuple(calls), otherwise=otherwise),
+        compiled=written[12],
+        unknown=tuple(written[13]),
+        by_name=written[14],
+        tree=tree,
+    )

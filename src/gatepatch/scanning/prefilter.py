@@ -1,0 +1,149 @@
+"""Which files, and which of their lines, can hold a gate: cheap, and never too few."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from gatepatch.scanning.host import COMPARED
+from gatepatch.scanning.speaking import speaks
+
+# What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
+# in bytes. `cute.arch.…` is a module of instructions.
+_PYTHON = re.compile(
+    rb"(?i:sm_?\d\d|capab|blackwell|hopper|ampere|compute_?cap|device_prop|(?<!cap)turing\b|volta\b)"
+    rb"|gfx\d|sm_version|device_sm|\bmajor\b|(?:cc|sm|device|capability|dev|cuda|arch)_major\b"
+    rb"|major_version|(?:cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![A-Za-z])"
+    rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*\d{1,2}\s*,\s*\d\s*\)\s*:"
+    rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
+)
+# One of these stands in whatever the pattern matches: looking for a word is many times faster.
+_WORDS = (
+    *(b"sm_", b"SM_", b"sm1", b"sm8", b"sm9", b"sm7", b"SM1", b"SM8", b"SM9", b"SM7"),
+    *(b"Sm1", b"Sm9", b"Sm8", b"apab", b"APAB", b"lackwell", b"LACKWELL", b"opper", b"OPPER"),
+    *(b"mpere", b"MPERE", b"turing", b"Turing", b"TURING", b"olta", b"OLTA", b"compute_cap"),
+    *(b"gfx", b"device_prop", b"device_sm", b"major", b"_arch", b" arch", b".arch", b"(arch"),
+    *(b"[arch", b"Arch", b"!arch", b"_sm", b"(sm", b" sm", b".sm", b" cc", b"(cc", b".cc"),
+    *(b"computecap", b"ComputeCap", b"ARCH", b"_SM", b"SM_"),
+    *(b"0):", b"1):", b"2):", b"3):", b"5):", b"6):", b"7):", b"9):"),
+)
+_IDLE = re.compile(rb"#|import\b|from\b|\w+,?\s*$")
+"""A line that binds or tests nothing: a comment, an import, a name in a list of imports."""
+
+_DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)[^\n]*(?:\\[ \t]*\r?\n[^\n]*)*")
+_CUDA = re.compile(
+    rb"(?i:arch(?!iv|64|32)|sm_?\d\d|compute_?\d\d|capability|gencode"
+    rb"|volta|turing|ampere|hopper|blackwell|rubin|pascal|_ada|lovelace)"
+)
+_COMPARED = (b"ajor", b"MAJOR", b"apability", b"sm ", b"SM ", b"ersion", b"rch", b"RCH", b"cc ", b"switch")
+_ROUNDS = 2
+_SMALL = 12
+"""Functions of so many lines are followed to where they are called."""
+
+
+def may_hold_directives(source: bytes) -> bool:
+    """Whether a directive of a C file speaks of an architecture."""
+    if b"#" not in source:
+        return False
+    return any(_CUDA.search(match[0]) for match in _DIRECTIVE.finditer(source))
+
+
+def python_lines(source: bytes) -> list[int]:
+    """The lines of a Python file that may hold a gate, from 1; comments and imports left out."""
+    starts: set[int] = set()
+    for word in _WORDS:
+        place = source.find(word)
+        while place >= 0:
+            start = source.rfind(b"\n", 0, place) + 1
+            end = source.find(b"\n", place)
+            end = len(source) if end < 0 else end
+            if start not in starts and _PYTHON.search(source, start, end):
+                starts.add(start)
+            place = source.find(word, end)
+    return _numbers(source, sorted(starts))
+
+
+def _numbers(source: bytes, starts: Sequence[int]) -> list[int]:
+    """The numbers of the lines that begin at some offsets, but for idle ones."""
+    found: list[int] = []
+    line, last = 1, 0
+    for start in starts:
+        line += source.count(b"\n", last, start)
+        last = start
+        end = source.find(b"\n", start)
+        if not _IDLE.match(source[start : end if end >= 0 else len(source)].lstrip()):
+            found.append(line)
+    return found
+
+
+def _naming(source: bytes, names: Sequence[str]) -> list[int]:
+    """The lines that have one of some names."""
+    pattern = re.compile(rb"\b(?:" + b"|".join(re.escape(n.encode()) for n in names) + rb")\b")
+    starts: set[int] = set()
+    for match in pattern.finditer(source):
+        starts.add(source.rfind(b"\n", 0, match.start()) + 1)
+    return _numbers(source, sorted(starts))
+
+
+def alias_lines(
+    source: bytes, tree: ast.Module, lines: Sequence[int]
+) -> tuple[list[int], frozenset[str]]:
+    """The same lines and those that name what such lines bind; and the names themselves."""
+    every = set(lines)
+    known: set[str] = set()
+    for _ in range(_ROUNDS):
+        fresh = set(_bound(tree.body, sorted(every), frozenset(known))) - known
+        if not fresh:
+            break
+        known |= fresh
+        every.update(_naming(source, sorted(fresh)))
+    return sorted(every), frozenset(known)
+
+
+def _bound(
+    body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]
+) -> Iterator[str]:
+    """The names that statements with one of some lines bind to a test, or to what is tested."""
+    for statement in body:
+        last = statement.end_lineno or statement.lineno
+        place = bisect_left(lines, statement.lineno)
+        if place == len(lines) or lines[place] > last:
+            continue
+        match statement:
+            case ast.Assign(targets=targets, value=value) if _is_test(value, known):
+                for target in targets:
+                    yield from _names(target)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) if _is_test(value, known):
+                yield from _names(target)
+            case ast.FunctionDef(name=name) if last - statement.lineno < _SMALL:
+                if any(
+                    isinstance(node, ast.Return) and node.value and _is_test(node.value, known)
+                    for node in ast.walk(statement)
+                ):
+                    yield name
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(statement, field, None)
+            if isinstance(inner, list):
+                yield from _bound(inner, lines, known)
+
+
+def _is_test(value: ast.expr, known: frozenset[str]) -> bool:
+    """Whether a value is a test of the architecture, or a part of the capability."""
+    if isinstance(value, ast.Dict | ast.List | ast.Set | ast.Constant | ast.JoinedStr):
+        return False
+    return speaks(value, known)
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    match target:
+        case ast.Name(id=name):
+            yield name
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part in parts:
+                yield from _names(part)
+
+
+def may_hold_conditions(source: bytes) -> bool:
+    """Whether a C file compares something that may be an architecture's number."""
+    return any(word in source for word in _COMPARED) and COMPARED.search(source) is not None

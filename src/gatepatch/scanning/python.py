@@ -1,0 +1,162 @@
+"""The gates in a Python file: conditions, and architectures that are listed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from gatepatch.gates.python_prover import State
+from gatepatch.gates.python_scope import hides
+from gatepatch.gates.python_source import Expression, Source
+from gatepatch.scanning import names
+from gatepatch.scanning.found import Found
+from gatepatch.scanning.prefilter import alias_lines, python_lines
+from gatepatch.scanning.python_guards import Statements
+from gatepatch.scanning.python_meaning import Modules, ScanMeaning
+from gatepatch.scanning.python_tables import listed
+from gatepatch.scanning.records import Kind
+from gatepatch.scanning.speaking import speaks
+from gatepatch.verdict import Verdict
+
+_KEPT = 3_000_000
+"""How many bytes of source are kept as syntax."""
+
+_NAMED = re.compile(r"(?:sm|compute|sm_)_?\d{2,3}[af]?")
+
+
+class PythonScanner:
+    """Finds the gates of one distribution's Python files.
+
+    Args:
+        read: Returns the bytes of another file of the distribution; None if there is none.
+    """
+
+    def __init__(self, read: Callable[[str], bytes | None]):
+        self._read = read
+        self._bytes = 0
+        self._meaning = self._fresh()
+
+    def _fresh(self) -> ScanMeaning:
+        self._bytes = 0
+        return ScanMeaning(Modules(self._counted))
+
+    def _counted(self, path: str) -> bytes | None:
+        data = self._read(path)
+        self._bytes += len(data or b"")
+        return data
+
+    def scan(self, path: str, data: bytes) -> Iterator[Found]:
+        """Yield the gates of a file, in order.
+
+        Raises:
+            RefusedError: It does not parse, or is not UTF-8.
+        """
+        lines = python_lines(data)
+        if not lines:
+            return iter(())
+        source = Source(path, data)
+        lines, aliases = alias_lines(data, source.tree, lines)
+        # What other files say is kept for the next one, and syntax takes some fifty times its text.
+        self._bytes += len(data)
+        if self._bytes > _KEPT:
+            self._meaning = self._fresh()
+        state = State(path, source.tree, self._meaning)
+        tops = source.tops_on(lines)
+        statements = Statements(source.tree)
+        found = [
+            *_conditions(source, tops, state, statements, aliases),
+            *listed(source, tops, statements),
+        ]
+        return iter(sorted(found, key=lambda one: (one.line, one.end_line)))
+
+
+def _conditions(
+    source: Source,
+    tops: Sequence[Expression],
+    state: State,
+    statements: Statements,
+    aliases: frozenset[str],
+) -> Iterator[Found]:
+    meaning = state.meaning
+    assert isinstance(meaning, ScanMeaning)
+    meaning.read_file(aliases)
+    end = 0
+    candidates = [
+        (*source.span(top.node), top)
+        for top in tops
+        if _is_condition(top, aliases) and speaks(top.node, aliases)
+    ]
+    for start, stop, top in sorted(candidates, key=lambda found: (found[0], -found[1])):
+        if start < end:
+            continue  # inside a gate that is listed already
+        frame = state.frame(top.functions, top.bound)
+        meaning.by_name  # noqa: B018  # what was read before is of no concern here
+        verdict = meaning.verdict(top.node, frame)
+        by_name = meaning.by_name
+        if verdict.is_gate or verdict.unknown:
+            yield _found(source, top, verdict, statements, by_name=by_name)
+            end = stop
+
+
+def _is_condition(top: Expression, aliases: frozenset[str]) -> bool:
+    """Whether an expression is a condition by its form, or tested as one, or a predicate."""
+    match top.node:
+        case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Name() | ast.Attribute():
+            return top.tested
+        case ast.Call(func=func):
+            return top.tested or names.predicate(_last(func)) is not None
+    return False
+
+
+def _found(
+    source: Source, top: Expression, verdict: Verdict, statements: Statements, *, by_name: bool
+) -> Found:
+    node = top.node
+    return Found(
+        line=node.lineno,
+        end_line=node.end_lineno or node.lineno,
+        within=top.within,
+        language="python",
+        kind=_kind(node),
+        text=source.text(node),
+        rejects=top.rejects,
+        verdict=verdict,
+        guards=statements.guards(top),
+        compiled=statements.compiled(top),
+        by_name=by_name,
+        unknown=verdict.unknown,
+    )
+
+
+def _last(func: ast.expr) -> str:
+    return func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
+
+
+def _kind(node: ast.expr) -> Kind:
+    """What kind of condition it is, by the first comparison in it that may be of architectures."""
+    for part in ast.walk(node):
+        if not isinstance(part, ast.Compare):
+            continue
+        sides = [part.left, *part.comparators]
+        inner = [item for side in sides for item in ast.walk(side)]
+        if any(isinstance(i, ast.Attribute) and _NAMED.fullmatch(i.attr) for i in inner):
+            return "enum"
+        texts = [i.value for i in inner if isinstance(i, ast.Constant) and isinstance(i.value, str)]
+        if any(_NAMED.search(text) for text in texts):
+            return "string"
+        smells = any(
+            isinstance(i, ast.Name | ast.Attribute)
+            and hides(i.id if isinstance(i, ast.Name) else i.attr)
+            for i in inner
+        )
+        numbers = any(isinstance(i, ast.Constant) and isinstance(i.value, int) for i in inner)
+        if not (smells or numbers):
+            continue
+        if any(isinstance(op, ast.In | ast.NotIn) for op in part.ops):
+            return "membership"
+        if numbers or smells:
+            return "comparison"
+    return "predicate"

@@ -1,0 +1,204 @@
+"""What a Python condition means to a scan: as for a proof, and by the names where that ends."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from gatepatch.arch import TABLE, Arch
+from gatepatch.boolean import Bool, atom
+from gatepatch.gates.python_meaning import Evaluator, Meaning
+from gatepatch.gates.python_scope import Package
+from gatepatch.gates.python_values import Const, Frame, Opaque, Value, text_of, truth
+from gatepatch.scanning import names
+from gatepatch.scanning.speaking import speaks
+
+
+_MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
+
+
+def _member(value: Value) -> tuple[int, int] | None:
+    """The number and the suffix's place of an enumeration's member; None if it is none."""
+    if not isinstance(value, Opaque) or (found := _MEMBER.fullmatch(value.text)) is None:
+        return None
+    return int(found[1]), ("", "a", "f").index(found[2])
+
+
+_SHORT = 30
+"""How many lines a predicate may have."""
+
+
+_LONG = 400
+"""How much is shown of a part of a condition that is not evaluated."""
+
+
+class Modules(Package):
+    """The modules of one distribution, not looked into as far as for a proof."""
+
+    reach: ClassVar[int] = 2
+
+
+class ByName(Evaluator):
+    """An evaluator that takes what it cannot follow for what its name says.
+
+    ``named`` is set where that was done. It follows less far than a proof does: there are thousands
+    of conditions to read, and a predicate is a few calls away.
+    """
+
+    deepest: ClassVar[int] = 6
+    longest: ClassVar[int] = 1500
+    cases: ClassVar[int] = 10_000
+
+    def __init__(
+        self,
+        package: Package,
+        predicates: Mapping[str, frozenset[Arch]],
+        arch: Arch,
+        given: Mapping[int, Value] | None = None,
+    ):
+        super().__init__(package, predicates, arch, given)
+        self.named = False
+        self.aliases: frozenset[str] = frozenset()
+        self._named_keys: set[Hashable] = set()
+
+    def follows(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+        """Whether a function that is called is looked into: one that is as short as a predicate."""
+        return (node.end_lineno or node.lineno) - node.lineno < _SHORT
+
+    def remembered(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
+        """A value that is worked out once, and whether that was by its name."""
+        before, self.named = self.named, key in self._named_keys
+        value = super().remembered(key, work_out)
+        if self.named:
+            self._named_keys.add(key)
+        self.named = self.named or before
+        return value
+
+    def truth_of(self, node: ast.expr, frame: Frame) -> Bool:
+        """The truth of an expression."""
+        if isinstance(node, ast.BoolOp) or (
+            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        ):
+            return super().truth_of(node, frame)
+        if self.depth == 0 and not speaks(node, self.aliases):
+            return atom(ast.unparse(node)[:_LONG])  # a part that is of no concern
+        return truth(self._predicated(self.value(node, frame)))
+
+    def _predicated(self, value: Value) -> Value:
+        """A predicate that is not followed, by its name."""
+        if isinstance(value, Opaque) and value.unknown:
+            archs = names.predicate(names.last_name(value.text))
+            if archs is not None:
+                return self._by_name(self.arch in archs)
+        return value
+
+    def _by_name(self, constant: Any) -> Value:
+        self.named = True
+        return self.device(constant)
+
+    def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
+        left, right = sides
+        if (ordered := self._enumerated(op, left, right)) is not None:
+            return ordered
+        return super()._pair(op, [self._beside(left, right, op), self._beside(right, left, op)])
+
+    def _enumerated(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
+        """A comparison with ``Arch.sm_100a``: members are in order, plain before ``a`` and ``f``.
+
+        Equality looks at the number alone: which suffix is compiled for is not known.
+        """
+        for one, other, mirrored in ((left, right, False), (right, left, True)):
+            member = _member(one)
+            name = names.last_name(text_of(other))
+            if member is None or not (isinstance(other, Opaque) and names.is_number(name)):
+                continue
+            sm, suffix = member
+            if isinstance(op, ast.Eq | ast.NotEq):
+                return self._by_name((self.arch.sm == sm) is isinstance(op, ast.Eq))
+            mine, its = (self.arch.sm, 1), (sm, suffix)
+            pair = (its, mine) if not mirrored else (mine, its)
+            match op:
+                case ast.Lt():
+                    return self._by_name(pair[0] < pair[1])
+                case ast.LtE():
+                    return self._by_name(pair[0] <= pair[1])
+                case ast.Gt():
+                    return self._by_name(pair[0] > pair[1])
+                case ast.GtE():
+                    return self._by_name(pair[0] >= pair[1])
+        if isinstance(op, ast.In | ast.NotIn) and names.is_number(names.last_name(text_of(left))):
+            parts = text_of(right).strip("()[]{}").split(",")
+            members = [_MEMBER.fullmatch(part.strip()) for part in parts if part.strip()]
+            if members and all(members):
+                inside = self.arch.sm in {int(m[1]) for m in members if m}
+                return self._by_name(inside is isinstance(op, ast.In))
+        return None
+
+    def _beside(self, value: Value, other: Value, op: ast.cmpop) -> Value:
+        """A value that is not followed, in the unit of the constant that it is compared with."""
+        if not isinstance(value, Opaque) or not value.unknown or not isinstance(other, Const):
+            return value
+        if isinstance(op, ast.In | ast.NotIn):
+            if not isinstance(other.value, tuple | list | frozenset | dict) or not other.value:
+                return value
+            beside = list(other.value)
+        else:
+            beside = [other.value]
+        found = self._named_value(value.text, beside)
+        return value if found is None else self._by_name(found)
+
+    def _named_value(self, text: str, beside: Sequence[Any]) -> Any:
+        name = names.last_name(text)
+        if not name and text.endswith(("[0]", "[1]")):
+            inner = names.last_name(text[:-3])
+            if inner and names.is_number(inner):
+                return self.arch.major if text.endswith("[0]") else self.arch.minor
+            return None
+        if not name and text.startswith("(") and text.endswith(")"):
+            parts = [names.last_name(part.strip()) for part in text[1:-1].split(",")]
+            if len(parts) == 2 and names.is_major(parts[0]) and names.is_minor(parts[1]):
+                return (self.arch.major, self.arch.minor)
+            return None
+        return names.value(name, self.arch, beside) if name else None
+
+    def _binary(self, left: Value, right: Value, node: ast.BinOp, frame: Frame) -> Value:
+        if isinstance(left, Opaque) and left.unknown:
+            name = names.last_name(left.text)
+            if isinstance(node.op, ast.FloorDiv | ast.Mod) and isinstance(right, Const):
+                if right.value in (10, 100) and names.is_number(name):
+                    whole = self.arch.sm if right.value == 10 else self.arch.cuda_arch
+                    left = self._by_name(whole)
+            elif isinstance(node.op, ast.Mult) and names.is_major(name):
+                left = self._by_name(self.arch.major)
+        added = isinstance(node.op, ast.Add) and isinstance(left, Const)
+        if added and isinstance(right, Opaque) and names.is_minor(names.last_name(right.text)):
+            right = self._by_name(self.arch.minor)
+        return super()._binary(left, right, node, frame)
+
+
+class ScanMeaning(Meaning):
+    """Verdicts for a scan.
+
+    Args:
+        package: Where definitions are read.
+    """
+
+    def __init__(self, package: Package):
+        super().__init__(package, {})
+        self._named = {arch: ByName(package, {}, arch) for arch in TABLE}
+        self._evaluators = dict(self._named)
+
+    def read_file(self, aliases: frozenset[str]) -> None:
+        """Take the names that a file binds to tests for conditions of their own."""
+        for evaluator in self._named.values():
+            evaluator.aliases = aliases
+
+    @property
+    def by_name(self) -> bool:
+        """Whether something was read by its name since this was last asked."""
+        found = any(evaluator.named for evaluator in self._named.values())
+        for evaluator in self._named.values():
+            evaluator.named = False
+        return found

@@ -1,0 +1,249 @@
+"""Scan an environment's distributions for gates."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gatepatch.arch import TABLE, Arch
+from gatepatch.environment import Environment
+from gatepatch.errors import Problem, TargetError, UsageError
+from gatepatch.metadata import canonical_name, metadata_in
+from gatepatch.scanning import cache, pool
+from gatepatch.scanning.found import leaves_out
+from gatepatch.scanning.one_file import read_back
+from gatepatch.scanning.records import KINDS, Finding, Folded, Scanned, ScanResult
+from gatepatch.scanning.walk import PYTHON, SourceFile, files_of, folder_of
+from gatepatch.target import Target, find_target
+
+WRITTEN_FOR = (Arch(9, 0), Arch(10, 0), Arch(10, 3))
+"""The architectures that upstream writes for first: a gate that admits none of them is no wall
+against another one."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What to look for, and what to show.
+
+    Args:
+        sm: The architecture that may be left out.
+        like: One that it is like; by default those that upstream writes for first.
+        everything: Show every gate, those of vendored and generated trees too.
+        kinds: Show gates of these kinds only; all for none.
+        paths: Show gates in files that match one of these patterns only; all for none.
+        processes: How many processes to scan with; one a core by default.
+        cached: Whether earlier results may be used, and are kept.
+    """
+
+    sm: Arch
+    like: Arch | None = None
+    everything: bool = False
+    kinds: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    processes: int = 0
+    cached: bool = True
+
+    @property
+    def likes(self) -> tuple[Arch, ...]:
+        """The architectures of which a gate must admit one to leave the other out."""
+        if self.like is not None:
+            return (self.like,)
+        return tuple(arch for arch in WRITTEN_FOR if arch != self.sm)
+
+    def check(self) -> None:
+        """Refuse what is not known.
+
+        Raises:
+            UsageError: An architecture outside the table, or a kind that there is not.
+        """
+        from gatepatch.errors import did_you_mean
+
+        for arch in filter(None, (self.sm, self.like)):
+            if arch not in TABLE:
+                known = ", ".join(map(str, TABLE))
+                raise UsageError(f"nothing is known of {arch}, only of {known}")
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise UsageError(f"{kind!r} is no kind of gate", hint=did_you_mean(kind, KINDS))
+
+
+@dataclass(slots=True)
+class _Part:
+    """A distribution on its way."""
+
+    target: Target
+    files: tuple[SourceFile, ...]
+    results: dict[str, dict[str, Any]]
+    cached: int = 0
+    fresh: bool = False
+    problems: list[Problem] = field(default_factory=list)
+
+
+def scan(
+    environment: Environment,
+    distributions: Sequence[str],
+    query: Query,
+    progress: Progress = lambda done, total: None,
+) -> ScanResult:
+    """Scan distributions; all of the environment for none.
+
+    Raises:
+        TargetError: One of those named is not installed, or cannot be read.
+        UsageError: The query is wrong.
+    """
+    query.check()
+    parts = [_part(target, query) for target in _targets(environment, distributions)]
+    _fill(parts, query, progress)
+    for part in parts:
+        if query.cached and part.fresh:
+            cache.save(part.target, part.files, part.results)
+    shown = [part for part in parts if distributions or any(r["gates"] for r in part.results.values())]
+    findings: list[Finding] = []
+    folded: list[Folded] = []
+    scanned: list[Scanned] = []
+    for part in shown:
+        scanned.append(_report(part, query, findings, folded))
+    return ScanResult(
+        environment=str(environment.prefix),
+        sm=str(query.sm),
+        like=tuple(map(str, query.likes)),
+        distributions=tuple(scanned),
+        findings=tuple(findings),
+        folded=tuple(folded),
+        problems=tuple(problem for part in shown for problem in _problems(part)),
+        cached=sum(part.cached for part in shown),
+    )
+
+
+def _targets(environment: Environment, distributions: Sequence[str]) -> Iterator[Target]:
+    if distributions:
+        for name in dict.fromkeys(map(canonical_name, distributions)):
+            target = find_target(environment, name)
+            if target is None:
+                raise TargetError(
+                    Problem(
+                        message=f"{name} is not installed in {environment.prefix}",
+                        hint="name its environment with --python or --prefix",
+                    )
+                )
+            yield target
+        return
+    entries = [entry for folder in environment.paths for entry in metadata_in(folder)]
+    for name in dict.fromkeys(canonical_name(e.name.rpartition(".")[0].split("-")[0]) for e in entries):
+        try:
+            target = find_target(environment, name)
+        except (TargetError, OSError):
+            continue  # what is damaged is said where it is named
+        if target is not None:
+            yield target
+
+
+def _part(target: Target, query: Query) -> _Part:
+    problems: list[Problem] = []
+    files = files_of(target, problems)
+    results = cache.load(target, files) if query.cached else {}
+    return _Part(
+        target=target, files=files, results=results, cached=len(results), problems=problems
+    )
+
+
+def _fill(parts: Sequence[_Part], query: Query, progress: Progress) -> None:
+    """Scan the files of which nothing is known."""
+    jobs: list[tuple[pool.Job, int]] = []
+    for part in parts:
+        base = str(part.target.location.base)
+        missing = [file for file in part.files if file.path not in part.results]
+        part.fresh = bool(missing)
+        # Python files last, in order: neighbours import from each other.
+        for file in sorted(missing, key=lambda f: (f.path.endswith(PYTHON), f.path)):
+            jobs.append(((base + "\0" + part.target.distribution, file.path, file.file), file.size))
+    by_key = {
+        f"{part.target.location.base}\0{part.target.distribution}": part for part in parts
+    }
+    work = list(pool.batches(jobs))
+    total, done = len(jobs), 0
+    processes = min(query.processes or _cores(), len(work))
+    for batch, answers in pool.run(work, processes) if work else ():
+        for (key, path, _), answer in zip(batch, answers, strict=True):
+            by_key[key].results[path] = answer
+        done += len(batch)
+        progress(done, total)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _problems(part: _Part) -> Iterator[Problem]:
+    yield from part.problems
+    for path, result in sorted(part.results.items()):
+        if message := result.get("problem"):
+            yield Problem(message=message, where=f"{part.target.distribution}: {path}")
+
+
+def _report(
+    part: _Part, query: Query, findings: list[Finding], folded: list[Folded]
+) -> Scanned:
+    """Count a distribution's gates, and pick those to be shown."""
+    name = part.target.distribution
+    kinds: Counter[str] = Counter()
+    out_of_all = unknown = 0
+    trees: dict[tuple[str, str], list[int]] = {}
+    for file in part.files:
+        result = part.results.get(file.path)
+        if not result or not result["gates"]:
+            continue
+        tree = result["tree"]
+        wanted = _matches(file.path, query.paths)
+        count = out_of_file = 0
+        for gate in result["gates"]:
+            out = leaves_out(gate[9], gate[10], query.sm, query.likes)
+            kinds[gate[4]] += 1
+            count += 1
+            out_of_file += out
+            unknown += bool(gate[13])
+            if query.kinds and gate[4] not in query.kinds:
+                continue
+            if wanted and (query.everything or (tree == "own" and (out or gate[13]))):
+                findings.append(
+                    read_back(gate, distribution=name, path=file.path, tree=tree, leaves_out=out)
+                )
+        out_of_all += out_of_file
+        if tree != "own" and not query.everything:
+            total = trees.setdefault((folder_of(file.path, tree), tree), [0, 0, 0])
+            for index, number in enumerate((1, count, out_of_file)):
+                total[index] += number
+    for (path, tree), (files, gates, out) in trees.items():
+        folded.append(
+            Folded(
+                distribution=name, path=path, tree=tree, files=files, gates=gates, leaves_out=out  # type: ignore[arg-type]
+            )
+        )
+    return Scanned(
+        distribution=name,
+        version=str(part.target.version),
+        root=str(part.target.location.base),
+        files=len(part.files),
+        size=sum(file.size for file in part.files),
+        gates=kinds.total(),
+        leaves_out=out_of_all,
+        unknown=unknown,
+        kinds=dict(sorted(kinds.items())),
+    )
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(
+        fnmatch.fnmatch(path, pattern) or path == pattern or path.startswith(pattern.rstrip("/") + "/")
+        for pattern in patterns
+    )
+

@@ -1,0 +1,194 @@
+"""The gates that a scan finds in Python files, by their shapes."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from gatepatch.errors import RefusedError
+from gatepatch.scanning.found import Found, admission
+from gatepatch.scanning.python import PythonScanner
+
+UTILS = b"""
+import torch
+
+def get_capability(device=None):
+    return torch.cuda.get_device_capability(device)
+
+def is_sm90_supported():
+    return torch.cuda.is_available() and get_capability()[0] == 9
+"""
+
+
+def gates(text: str, files: dict[str, bytes] | None = None) -> list[Found]:
+    """The gates of a module beside a package's other files."""
+    every = {"pkg/__init__.py": b"", "pkg/utils.py": UTILS, **(files or {})}
+    source = textwrap.dedent(text).encode()
+    return list(PythonScanner(every.get).scan("pkg/own.py", source))
+
+
+def admitted(found: Found) -> str:
+    """The architectures that a gate admits, whatever else it tests."""
+    answers = admission(found.verdict, rejects=found.rejects)
+    names = [arch.sm for arch in found.verdict.table]  # type: ignore[union-attr]
+    pairs = zip(names, answers.answers, strict=True)
+    return " ".join(str(sm) for sm, answer in pairs if answer in ("admits", "depends"))
+
+
+BLACKWELL = "100 103 110 120 121 130"
+
+SHAPES = [
+    pytest.param(
+        "from pkg.utils import is_sm90_supported\nif is_sm90_supported():\n    x = 1\n",
+        ("predicate", "90"),
+        id="a predicate of the package",
+    ),
+    pytest.param(
+        "from pkg.utils import is_sm90_supported\n_is_sm90 = is_sm90_supported()\n"
+        "def f(a):\n    return a and _is_sm90\n",
+        ("predicate", "90"),
+        id="its alias",
+    ),
+    pytest.param(
+        "def f(p):\n    if p.get_platform().is_sm100:\n        return 1\n",
+        ("predicate", "100 103"),
+        id="a flag, by its name",
+    ),
+    pytest.param(
+        "from pkg.utils import get_capability\nif get_capability()[0] == 9:\n    x = 1\n",
+        ("comparison", "90"),
+        id="a capability's major",
+    ),
+    pytest.param(
+        "from pkg.utils import get_capability\nassert get_capability() >= (10, 0)\n",
+        ("comparison", BLACKWELL),
+        id="a pair",
+    ),
+    pytest.param(
+        "def f(sm_version):\n    if sm_version < 90:\n        raise ValueError\n",
+        ("comparison", f"90 {BLACKWELL}"),
+        id="a number that is handed in, and turned away",
+    ),
+    pytest.param(
+        "def f(major, minor):\n    return (major, minor) == (10, 3)\n",
+        ("comparison", "103"),
+        id="two names",
+    ),
+    pytest.param(
+        "def f(prop):\n    if prop.major in (9, 10):\n        return 1\n",
+        ("membership", "90 100 103"),
+        id="one of several majors",
+    ),
+    pytest.param(
+        "SUPPORTED = [90, 100]\ndef f(sm_version):\n    if sm_version not in SUPPORTED:\n"
+        "        return False\n",
+        ("membership", "90 100"),
+        id="a set with a name",
+    ),
+    pytest.param(
+        "def f(device_sm):\n    if device_sm // 10 == 12:\n        return 1\n",
+        ("comparison", "120 121"),
+        id="the family of a number",
+    ),
+    pytest.param(
+        "def f(flags):\n    return flags(supported_major_versions=[9, 10])\n",
+        ("list", "90 100 103"),
+        id="a list that is handed on",
+    ),
+    pytest.param(
+        "from x import supported_compute_capability\n"
+        "@supported_compute_capability([90, 100])\ndef f():\n    pass\n",
+        ("decorator", "90 100"),
+        id="a decorator",
+    ),
+    pytest.param(
+        'def f(arch):\n    if arch == "sm_90a":\n        return 1\n',
+        ("string", "90"),
+        id="a name in a string",
+    ),
+    pytest.param(
+        "TILES = {(10, 0): 1, (12, 0): 2}\n",
+        ("table", "100 120"),
+        id="a dictionary by pairs",
+    ),
+    pytest.param(
+        "SMEM_BY_ARCH = {90: 1, 100: 2}\n",
+        ("table", "90 100"),
+        id="a dictionary by numbers, called so",
+    ),
+    pytest.param(
+        "from x import Arch\ndef f(arch):\n    return Arch.sm_100 <= arch <= Arch.sm_100f\n",
+        ("enum", "100"),
+        id="an enumeration, chained",
+    ),
+    pytest.param(
+        "from x import Requirement\nNEED = Requirement.cuda(min_sm=(9, 0), max_sm=(10, 9))\n",
+        ("requirement", "90 100 103"),
+        id="a lowest and a highest",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SHAPES)
+def test_a_shape_is_found(text: str, expected: tuple[str, str]) -> None:
+    found = [(one.kind, admitted(one)) for one in gates(text)]
+    assert expected in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# only sm_90 is supported here\n",
+        '"""Runs on sm_100 and sm_120."""\n',
+        'raise RuntimeError("needs SM90 or SM100")\n',
+        "from x import is_sm90_supported\n",
+        "import numpy\nif numpy.__version__.split('.')[0] == '1':\n    x = 1\n",
+        "version_major = 3\nif version_major == 3:\n    x = 1\n",
+        "COUNTS = {90: 1, 100: 2}\n",
+        "def f(cute, x):\n    if cute.arch.warp_idx() == 0:\n        return x\n",
+        "def f(torch):\n    if torch.cuda.is_current_stream_capturing():\n        return 1\n",
+        "def f(capability):\n    if capability is None:\n        return 1\n",
+    ],
+)
+def test_what_is_no_gate_is_not_listed(text: str) -> None:
+    assert gates(text) == []
+
+
+def test_what_a_gate_guards() -> None:
+    raising, other, default = gates(
+        """
+        def f(major):
+            if major < 9:
+                raise RuntimeError("too old")
+            if major >= 10:
+                return launch(major)
+            else:
+                tile = 3
+            size = 128 if major == 9 else 64
+        """
+    )
+    assert (raising.guards.effect, raising.rejects, raising.guards.lines) == ("raises", True, 1)
+    assert (other.guards.effect, other.guards.calls) == ("returns", ("launch",))
+    assert other.guards.otherwise == "another value"
+    assert default.guards.effect == "default"
+
+
+def test_what_cannot_be_told_is_listed_with_its_reason() -> None:
+    (found,) = gates("def f(x):\n    if x.is_blackwell_like(3):\n        return 1\n")
+    assert found.unknown
+    assert "may test the architecture" in found.unknown[0]
+
+
+def test_a_list_of_what_is_compiled_is_marked() -> None:
+    (found,) = gates("def gen_module(get):\n    return get.nvcc_flags(supported_major_versions=[9])\n")
+    assert found.compiled
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"is_sm90 = (\n", "does not parse"), (b"sm_90 = '\xff'\n", "is not UTF-8")],
+)
+def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
+    with pytest.raises(RefusedError, match=message):
+        list(PythonScanner({}.get).scan("pkg/own.py", data))
