@@ -7,9 +7,8 @@ import textwrap
 import pytest
 
 from gatepatch.arch import TABLE
-from gatepatch.scanning.found import admission
+from gatepatch.scanning.found import Found, admission
 from gatepatch.scanning.one_file import found_in_cuda
-from gatepatch.scanning.found import Found
 from gatepatch.scanning.records import Answer
 
 
@@ -48,14 +47,26 @@ def test_a_directive_is_found(text: str, archs: str) -> None:
 
 HOST = [
     ("int f(int sm) { if (sm == 90) { g(); } }", "branch", "90"),
-    ("int f(int sm) { if (90 <= getSMVersion() && getSMVersion() < 120) g(); }", "branch", "90 100 103 110"),
-    ("void f() { TORCH_CHECK(prop.major >= 9, \"no\"); }", "check", FROM_90),
-    ("void f() { TVM_FFI_ICHECK(p->major == 10 && p->minor == 3) << \"no\"; }", "check", "103"),
-    ("void f(int sm) { switch (sm) { case 90: a(); break; case 100: b(); break; } }", "switch", "90 100"),
+    (
+        "int f(int sm) { if (90 <= getSMVersion() && getSMVersion() < 120) g(); }",
+        "branch",
+        "90 100 103 110",
+    ),
+    ('void f() { TORCH_CHECK(prop.major >= 9, "no"); }', "check", FROM_90),
+    ('void f() { TVM_FFI_ICHECK(p->major == 10 && p->minor == 3) << "no"; }', "check", "103"),
+    (
+        "void f(int sm) { switch (sm) { case 90: a(); break; case 100: b(); break; } }",
+        "switch",
+        "90 100",
+    ),
     ("bool f() { return smMajor >= 9 && tokens > 3; }", "value", FROM_90),
     ("void f() { bool const wide = (sm_major >= 9); }", "value", FROM_90),
     ("void f() { int n = sm >= 100 ? 2 : 1; }", "branch", "100 103 110 120 121 130"),
-    ("void f() { if constexpr (Arch::kSM >= 90) { } static_assert(arch >= 900); }", "constexpr", FROM_90),
+    (
+        "void f() { if constexpr (Arch::kSM >= 90) { } static_assert(arch >= 900); }",
+        "constexpr",
+        FROM_90,
+    ),
     ("void f(int sm) { if (sm < 90) { throw Error(); } }", "branch", FROM_90),
     ("void f(int sm) { if (sm / 10 == 12) { g(); } }", "branch", "120 121"),
 ]

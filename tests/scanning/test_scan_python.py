@@ -181,7 +181,9 @@ def test_what_cannot_be_told_is_listed_with_its_reason() -> None:
 
 
 def test_a_list_of_what_is_compiled_is_marked() -> None:
-    (found,) = gates("def gen_module(get):\n    return get.nvcc_flags(supported_major_versions=[9])\n")
+    (found,) = gates(
+        "def gen_module(get):\n    return get.nvcc_flags(supported_major_versions=[9])\n"
+    )
     assert found.compiled
 
 

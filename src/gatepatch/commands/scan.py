@@ -21,7 +21,9 @@ def arguments(parser: ArgumentParser) -> None:
         nargs="*",
         help="what to scan; every distribution that holds gates where none is named",
     )
-    parser.add_argument("--sm", metavar="SM", help="the architecture that may be left out, such as 120")
+    parser.add_argument(
+        "--sm", metavar="SM", help="the architecture that may be left out, such as 120"
+    )
     parser.add_argument(
         "--like",
         metavar="SM",

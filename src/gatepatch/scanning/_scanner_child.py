@@ -19,7 +19,6 @@ from typing import Any
 
 from gatepatch.scanning.one_file import Scanner
 
-
 _MEMORY = 2 << 30
 """Bytes of address space: a file that takes more is given up, and said to be."""
 

@@ -16,7 +16,9 @@ _VISIBLE = re.compile(rb"[^\n]")
 # A line that begins at the margin: a definition's first line, or the brace that ends one.
 _MARGIN = re.compile(rb"^(?:\}|[A-Za-z_\[~:][^\n]*)", re.MULTILINE)
 _NAMED = re.compile(rb"([A-Za-z_~][\w:~]*)\s*(?:<[^<>()]*>)?\s*\(")
-_TYPE = re.compile(rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(?:\w+\s*\([^)]*\)\s*)?([A-Za-z_]\w*)")
+_TYPE = re.compile(
+    rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(?:\w+\s*\([^)]*\)\s*)?([A-Za-z_]\w*)"
+)
 _NO_NAME = frozenset(
     b"__launch_bounds__ __attribute__ __declspec alignas decltype requires noexcept explicit "
     b"static_assert __cluster_dims__ __block_size__ if while for switch return defined sizeof "

@@ -85,6 +85,8 @@ def _reader() -> str:
     """What reads the files: gatepatch's version, and its own source where that is worked on."""
     digest = hashlib.sha256(__version__.encode())
     package = Path(__file__).parents[1]
-    for path in sorted([*package.glob("*.py"), *package.glob("gates/*.py"), *package.glob("scanning/*.py")]):
+    for path in sorted(
+        [*package.glob("*.py"), *package.glob("gates/*.py"), *package.glob("scanning/*.py")]
+    ):
         digest.update(path.read_bytes())
     return digest.hexdigest()

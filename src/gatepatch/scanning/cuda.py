@@ -16,7 +16,9 @@ _PDL = re.compile(
     rb"|\w*griddepcontrol\w*|launch_dependent_grids|wait_on_dependent_grids"
 )
 _TRAP = re.compile(rb"__trap\s*\(|__brkpt\s*\(|\basm\b[^;\"]*\"\s*(?:trap|brkpt)")
-_ASM = re.compile(rb"\basm\b[^;\"]*\"\s*(?:\{\\n\\?t?\"?\s*\"?)?([a-z][a-z0-9_]*(?:\.[a-z0-9_:]+){0,2})")
+_ASM = re.compile(
+    rb"\basm\b[^;\"]*\"\s*(?:\{\\n\\?t?\"?\s*\"?)?([a-z][a-z0-9_]*(?:\.[a-z0-9_:]+){0,2})"
+)
 _MANY = 4
 """How many calls are named."""
 _FAR = 65536
@@ -106,4 +108,6 @@ def _is_body(source: bytes, found: Scan, branch: Branch) -> bool:
     if not after.startswith(b"}"):
         return False
     before = blanked(source[max(0, branch.directive.start - 600) : branch.directive.start]).rstrip()
-    return before.endswith(b"{") and re.search(rb"(?:\)|\bconst|\bnoexcept)\s*\{$", before) is not None
+    return (
+        before.endswith(b"{") and re.search(rb"(?:\)|\bconst|\bnoexcept)\s*\{$", before) is not None
+    )

@@ -13,7 +13,7 @@ from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, atom
 from gatepatch.edits import line_of
 from gatepatch.gates.preprocessor import ConditionError, parse
-from gatepatch.gates.preprocessor_eval import Free, Known, Macro, Unknown, evaluate
+from gatepatch.gates.preprocessor_eval import Free, Known, Macro, evaluate
 from gatepatch.gates.preprocessor_tree import macros
 from gatepatch.scanning import names
 from gatepatch.scanning.c_text import Outline
@@ -23,11 +23,22 @@ from gatepatch.verdict import Point, Verdict
 
 _NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
 _AFTER = rb"(?:\s*\([^();]*\))?(?:\s*[/%*]\s*\d+)?\s*(?:[=!<>]=|[<>](?![<>]))\s*\(?\s*\d"
-COMPARED = re.compile(rb"\b" + _NAME + _AFTER + rb"|\bswitch\s*\(\s*(?:[\w.]|->|::)*" + _NAME + rb"\s*(?:\(\s*\)\s*)?\)|__CUDA_ARCH__\s*(?:[=!<>]=|[<>])")
+COMPARED = re.compile(
+    rb"\b"
+    + _NAME
+    + _AFTER
+    + rb"|\bswitch\s*\(\s*(?:[\w.]|->|::)*"
+    + _NAME
+    + rb"\s*(?:\(\s*\)\s*)?\)|__CUDA_ARCH__\s*(?:[=!<>]=|[<>])"
+)
 """A comparison, or a switch, that may be of an architecture."""
 
-_BEFORE = re.compile(rb"(if\s+constexpr|if|while|static_assert|switch|\b[A-Z][A-Z0-9_]*(?:CHECK|ASSERT|ENFORCE|REQUIRE|EXPECT)[A-Z0-9_]*|assert)\s*$")
-_POSTFIX = re.compile(rb"[A-Za-z_]\w*(?:\s*(?:\.|->|::)\s*[A-Za-z_]\w*|\s*\((?:[^()]|\([^()]*\))*\)|\s*\[[^\[\]]*\])*")
+_BEFORE = re.compile(
+    rb"(if\s+constexpr|if|while|static_assert|switch|\b[A-Z][A-Z0-9_]*(?:CHECK|ASSERT|ENFORCE|REQUIRE|EXPECT)[A-Z0-9_]*|assert)\s*$"
+)
+_POSTFIX = re.compile(
+    rb"[A-Za-z_]\w*(?:\s*(?:\.|->|::)\s*[A-Za-z_]\w*|\s*\((?:[^()]|\([^()]*\))*\)|\s*\[[^\[\]]*\])*"
+)
 _CASE = re.compile(rb"\bcase\s+(\d+)\s*:")
 _REACH = 2000
 _ENDS = b";{}"
@@ -73,17 +84,25 @@ def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
                 opener = _BEFORE.search(text[max(0, left - 1 - 60) : left - 1])
                 if opener:
                     return left, _closing(text, left), re.sub(rb"\s+", b" ", opener[1])
-                if re.search(rb"[\w>]\s*$", text[max(0, left - 1 - 20) : left - 1]) and not re.search(
+                if re.search(
+                    rb"[\w>]\s*$", text[max(0, left - 1 - 20) : left - 1]
+                ) and not re.search(
                     rb"\b(?:return|and|or|not)\s*$", text[max(0, left - 20) : left - 1]
                 ):
                     break  # an argument of a call
                 depth = 0
                 begin = left - 1
-        elif depth == 0 and (character in _ENDS or character in b",?"):
-            break
-        elif depth == 0 and character == b":" and text[left - 2 : left - 1] != b":" and text[left : left + 1] != b":":
-            break
-        elif depth == 0 and character == b"=" and text[left - 2 : left - 1] not in (b"=", b"!", b"<", b">") and text[left : left + 1] != b"=":
+        elif (depth == 0 and (character in _ENDS or character in b",?")) or (
+            depth == 0
+            and character == b":"
+            and text[left - 2 : left - 1] != b":"
+            and text[left : left + 1] != b":"
+        ) or (
+            depth == 0
+            and character == b"="
+            and text[left - 2 : left - 1] not in (b"=", b"!", b"<", b">")
+            and text[left : left + 1] != b"="
+        ):
             break
         left -= 1
         if depth == 0:
@@ -91,7 +110,11 @@ def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
     begin = max(left, first)
     right = _until(text, begin)
     head = re.match(rb"\s*(?:return\b|else\b|if\b)?\s*", text[begin:right])
-    return begin + (head.end() if head else 0), right, b"?" if text[right : right + 1] == b"?" else b""
+    return (
+        begin + (head.end() if head else 0),
+        right,
+        b"?" if text[right : right + 1] == b"?" else b"",
+    )
 
 
 def _closing(text: bytes, start: int) -> int:
@@ -155,7 +178,10 @@ def _role(text: bytes, end: int, opener: bytes) -> tuple[Kind, Guards, bool]:
         body = _body(text, end + 1)
         effect: Effect = "code"
         rejects = False
-        if re.match(rb"\s*(?:throw\b|return\s*(?:false|nullptr|\w*(?:Error|ERROR|NotSupported|Invalid)\w*)?\s*[;(]|\w*(?:THROW|ERROR|FAIL)\w*\s*\()", body):
+        if re.match(
+            rb"\s*(?:throw\b|return\s*(?:false|nullptr|\w*(?:Error|ERROR|NotSupported|Invalid)\w*)?\s*[;(]|\w*(?:THROW|ERROR|FAIL)\w*\s*\()",
+            body,
+        ):
             effect, rejects = ("returns" if b"return" in body[:20] else "raises"), True
         elif re.match(rb"\s*return\b", body):
             effect = "returns"
@@ -163,7 +189,11 @@ def _role(text: bytes, end: int, opener: bytes) -> tuple[Kind, Guards, bool]:
             effect = "trap"
         tail = re.match(rb"[\s}]*else\b(\s*if)?", text[end + 1 + len(body) : end + 60 + len(body)])
         otherwise = "" if not tail else "another test" if tail[1] else "other code"
-        return kind, Guards(effect=effect, lines=body.count(b"\n") + 1, otherwise=otherwise), rejects
+        return (
+            kind,
+            Guards(effect=effect, lines=body.count(b"\n") + 1, otherwise=otherwise),
+            rejects,
+        )
     if opener == b"static_assert":
         return "constexpr", Guards(effect="raises", lines=1), False
     if opener == b"?":
@@ -198,9 +228,7 @@ def _switch(source: bytes, text: bytes, start: int, end: int, outline: Outline) 
     cases = [int(match[1]) for match in _CASE.finditer(body)]
     if not cases or not (names.is_major(name) or names.is_number(name)):
         return None
-    table: dict[Point, Bool] = {
-        arch: names.value(name, arch, cases) in cases for arch in TABLE
-    }
+    table: dict[Point, Bool] = {arch: names.value(name, arch, cases) in cases for arch in TABLE}
     return Found(
         line=line_of(source, start),
         end_line=line_of(source, start),

@@ -6,6 +6,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+
 from gatepatch.scanning.host import COMPARED
 from gatepatch.scanning.speaking import speaks
 
@@ -36,7 +37,18 @@ _CUDA = re.compile(
     rb"(?i:arch(?!iv|64|32)|sm_?\d\d|compute_?\d\d|capability|gencode"
     rb"|volta|turing|ampere|hopper|blackwell|rubin|pascal|_ada|lovelace)"
 )
-_COMPARED = (b"ajor", b"MAJOR", b"apability", b"sm ", b"SM ", b"ersion", b"rch", b"RCH", b"cc ", b"switch")
+_COMPARED = (
+    b"ajor",
+    b"MAJOR",
+    b"apability",
+    b"sm ",
+    b"SM ",
+    b"ersion",
+    b"rch",
+    b"RCH",
+    b"cc ",
+    b"switch",
+)
 _ROUNDS = 2
 _SMALL = 12
 """Functions of so many lines are followed to where they are called."""
@@ -101,9 +113,7 @@ def alias_lines(
     return sorted(every), frozenset(known)
 
 
-def _bound(
-    body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]
-) -> Iterator[str]:
+def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]) -> Iterator[str]:
     """The names that statements with one of some lines bind to a test, or to what is tested."""
     for statement in body:
         last = statement.end_lineno or statement.lineno

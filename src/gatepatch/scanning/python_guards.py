@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from gatepatch.gates.python_source import Expression
 from gatepatch.scanning.records import Effect, Guards
 
-_BUILT = re.compile(r"(?i)cubin|prebuilt|precompiled|artifact|compiled_arch|kernel_(?:map|table|list)")
+_BUILT = re.compile(
+    r"(?i)cubin|prebuilt|precompiled|artifact|compiled_arch|kernel_(?:map|table|list)"
+)
 _MANY = 4
 
 

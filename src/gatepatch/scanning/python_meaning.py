@@ -15,7 +15,6 @@ from gatepatch.gates.python_values import Const, Frame, Opaque, Value, text_of, 
 from gatepatch.scanning import names
 from gatepatch.scanning.speaking import speaks
 
-
 _MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
 
 

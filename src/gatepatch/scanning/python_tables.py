@@ -22,9 +22,7 @@ _LISTED = "the list says for which architectures it is compiled"
 _TABLED = "the table says for which architectures there is an entry"
 
 
-def listed(
-    source: Source, tops: Sequence[Expression], statements: Statements
-) -> Iterator[Found]:
+def listed(source: Source, tops: Sequence[Expression], statements: Statements) -> Iterator[Found]:
     """Yield the lists, tables and ranges of architectures in some expressions."""
     seen: set[int] = set()
     for top in tops:
@@ -135,7 +133,9 @@ def _labelled(statement: ast.stmt | None) -> bool:
             names = [part for target in targets for part in _identifiers(target)]
         case ast.AnnAssign(target=target):
             names = list(_identifiers(target))
-    return any(_names(name.lower()) or re.search(r"(?i)(?:^|_)sm(?:_|$)|arch", name) for name in names)
+    return any(
+        _names(name.lower()) or re.search(r"(?i)(?:^|_)sm(?:_|$)|arch", name) for name in names
+    )
 
 
 def _identifiers(target: ast.expr) -> Iterator[str]:

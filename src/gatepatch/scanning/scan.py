@@ -103,7 +103,9 @@ def scan(
     for part in parts:
         if query.cached and part.fresh:
             cache.save(part.target, part.files, part.results)
-    shown = [part for part in parts if distributions or any(r["gates"] for r in part.results.values())]
+    shown = [
+        part for part in parts if distributions or any(r["gates"] for r in part.results.values())
+    ]
     findings: list[Finding] = []
     folded: list[Folded] = []
     scanned: list[Scanned] = []
@@ -135,7 +137,9 @@ def _targets(environment: Environment, distributions: Sequence[str]) -> Iterator
             yield target
         return
     entries = [entry for folder in environment.paths for entry in metadata_in(folder)]
-    for name in dict.fromkeys(canonical_name(e.name.rpartition(".")[0].split("-")[0]) for e in entries):
+    for name in dict.fromkeys(
+        canonical_name(e.name.rpartition(".")[0].split("-")[0]) for e in entries
+    ):
         try:
             target = find_target(environment, name)
         except (TargetError, OSError):
@@ -163,9 +167,7 @@ def _fill(parts: Sequence[_Part], query: Query, progress: Progress) -> None:
         # Python files last, in order: neighbours import from each other.
         for file in sorted(missing, key=lambda f: (f.path.endswith(PYTHON), f.path)):
             jobs.append(((base + "\0" + part.target.distribution, file.path, file.file), file.size))
-    by_key = {
-        f"{part.target.location.base}\0{part.target.distribution}": part for part in parts
-    }
+    by_key = {f"{part.target.location.base}\0{part.target.distribution}": part for part in parts}
     work = list(pool.batches(jobs))
     total, done = len(jobs), 0
     processes = min(query.processes or _cores(), len(work))
@@ -190,9 +192,7 @@ def _problems(part: _Part) -> Iterator[Problem]:
             yield Problem(message=message, where=f"{part.target.distribution}: {path}")
 
 
-def _report(
-    part: _Part, query: Query, findings: list[Finding], folded: list[Folded]
-) -> Scanned:
+def _report(part: _Part, query: Query, findings: list[Finding], folded: list[Folded]) -> Scanned:
     """Count a distribution's gates, and pick those to be shown."""
     name = part.target.distribution
     kinds: Counter[str] = Counter()
@@ -225,7 +225,12 @@ def _report(
     for (path, tree), (files, gates, out) in trees.items():
         folded.append(
             Folded(
-                distribution=name, path=path, tree=tree, files=files, gates=gates, leaves_out=out  # type: ignore[arg-type]
+                distribution=name,
+                path=path,
+                tree=tree,
+                files=files,
+                gates=gates,
+                leaves_out=out,  # type: ignore[arg-type]
             )
         )
     return Scanned(
@@ -243,7 +248,8 @@ def _report(
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(
-        fnmatch.fnmatch(path, pattern) or path == pattern or path.startswith(pattern.rstrip("/") + "/")
+        fnmatch.fnmatch(path, pattern)
+        or path == pattern
+        or path.startswith(pattern.rstrip("/") + "/")
         for pattern in patterns
     )
-
