@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def test_files_that_cannot_be_read_are_said_and_stop_nothing(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(walk, "LARGEST", 1000)
-    files = {
+    files: dict[str, bytes | str] = {
         "odd/__init__.py": "",
         "odd/broken.py": "if major == 9\n",
         "odd/latin.py": b"sm_version = '\xff'\n",
@@ -203,7 +204,7 @@ def test_an_interrupt_ends_every_process(prefix: Path, monkeypatch: pytest.Monke
     started: list[int] = []
     start = pool._start
 
-    def remembered(children: list[pool.subprocess.Popen[str]]) -> pool.subprocess.Popen[str]:
+    def remembered(children: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
         child = start(children)
         started.append(child.pid)
         return child
@@ -227,7 +228,7 @@ def test_a_file_that_ends_its_process_loses_no_other(
 
     ask = pool._ask
 
-    def ended(child: pool.subprocess.Popen[str], batch: Sequence[pool.Job]) -> object:
+    def ended(child: subprocess.Popen[str], batch: Sequence[pool.Job]) -> object:
         if any(path == "toy/core.py" for _, path, _ in batch):
             child.kill()
         return ask(child, batch)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gatepatch.arch import Arch
 from gatepatch.edits import ByteEdit, line_of, splice
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.python_meaning import Meaning
@@ -30,11 +31,13 @@ class State:
         self,
         path: str,
         tree: ast.Module,
-        meaning: Meaning,
+        read: Callable[[str], bytes | None],
+        predicates: Mapping[str, frozenset[Arch]],
+        meaning: Meaning | None = None,
     ):
-        self.package = meaning.package
+        self.meaning = meaning or Meaning(Package(read), predicates)
+        self.package = self.meaning.package
         self.module: Module = self.package.put(path, tree)
-        self.meaning = meaning
         self._locals: dict[FunctionNode, dict[str, tuple[Binding, ...]]] = {}
 
     def _local(self, function: FunctionNode) -> Mapping[str, tuple[Binding, ...]]:
@@ -71,7 +74,7 @@ class Prover:
     def __init__(self, source: Source, context: Context):
         self.source = source
         self.context = context
-        self.before = State(context.path, source.tree, self._meaning(context.read))
+        self.before = State(context.path, source.tree, context.read, context.predicates)
         self.after = self.before
         self._edits: dict[ast.expr, set[ByteEdit]] = {}
         self._moved: dict[FunctionNode, FunctionNode] = {}
@@ -88,10 +91,7 @@ class Prover:
             for name, nodes in before.items():
                 if len(nodes) == len(after.get(name, ())):
                     self._moved.update(zip(nodes, after[name], strict=True))
-        self.after = State(context.path, tree, self._meaning(context.read_after))
-
-    def _meaning(self, read: Callable[[str], bytes | None]) -> Meaning:
-        return Meaning(Package(read), self.context.predicates)
+        self.after = State(context.path, tree, context.read_after, context.predicates)
 
     def _parsed(self, data: bytes) -> ast.Module:
         try:

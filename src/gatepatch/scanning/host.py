@@ -92,16 +92,20 @@ def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
                     break  # an argument of a call
                 depth = 0
                 begin = left - 1
-        elif (depth == 0 and (character in _ENDS or character in b",?")) or (
-            depth == 0
-            and character == b":"
-            and text[left - 2 : left - 1] != b":"
-            and text[left : left + 1] != b":"
-        ) or (
-            depth == 0
-            and character == b"="
-            and text[left - 2 : left - 1] not in (b"=", b"!", b"<", b">")
-            and text[left : left + 1] != b"="
+        elif (
+            (depth == 0 and (character in _ENDS or character in b",?"))
+            or (
+                depth == 0
+                and character == b":"
+                and text[left - 2 : left - 1] != b":"
+                and text[left : left + 1] != b":"
+            )
+            or (
+                depth == 0
+                and character == b"="
+                and text[left - 2 : left - 1] not in (b"=", b"!", b"<", b">")
+                and text[left : left + 1] != b"="
+            )
         ):
             break
         left -= 1

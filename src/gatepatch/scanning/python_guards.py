@@ -85,14 +85,14 @@ def _innermost(body: Sequence[ast.AST], first: int, last: int) -> ast.stmt | Non
 def _first_line(node: ast.AST) -> int:
     if isinstance(node, ast.match_case):
         return node.pattern.lineno
-    decorators = getattr(node, "decorator_list", ())
-    return min([getattr(node, "lineno", 0), *(d.lineno for d in decorators)])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([int(getattr(node, "lineno", 0)), *(d.lineno for d in decorators)])
 
 
 def _last_line(node: ast.AST) -> int:
     if isinstance(node, ast.match_case):
         return _last_line(node.body[-1])
-    return getattr(node, "end_lineno", 0) or 0
+    return int(getattr(node, "end_lineno", 0) or 0)
 
 
 def _blocks(node: ast.AST) -> Iterator[Sequence[ast.AST]]:

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gatepatch.arch import TABLE, Arch
+from gatepatch.boolean import Bool
 from gatepatch.gates.python_gates import membership, unit_of
 from gatepatch.gates.python_scope import hides
 from gatepatch.gates.python_source import Expression, Source
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.python_guards import Statements
 from gatepatch.scanning.records import Guards, Kind
-from gatepatch.verdict import Verdict
+from gatepatch.verdict import Point, Verdict
 
 _COMPILES = re.compile(r"nvcc|gencode|gen_|compile|supported_major|build|arch_list|cuda_arch")
 _LOWEST = re.compile(r"min_?(?:sm|capability|cc|compute_?capability|arch)")
@@ -72,7 +73,7 @@ def _in_call(
     high = next((v for k, v in bounds.items() if _HIGHEST.fullmatch(k)), None)
     lowest, highest = _arch(low), _arch(high)
     if lowest is not None or highest is not None:
-        table = {
+        table: dict[Point, Bool] = {
             arch: (lowest is None or arch >= lowest) and (highest is None or arch <= highest)
             for arch in TABLE
         }
@@ -98,9 +99,9 @@ def _table(
     bare = any(isinstance(key, ast.Constant) and isinstance(key.value, int) for key in keys)
     if bare and not _labelled(statements.around(node)):
         return
-    table: dict[Arch, bool] = {arch: any(_same(arch, key) for key in archs) for arch in TABLE}
+    table: dict[Point, Bool] = {arch: any(_same(arch, key) for key in archs) for arch in TABLE}
     if any(table.values()):
-        yield _found(source, node, top.within, "table", Verdict(dict(table)), _TABLED)
+        yield _found(source, node, top.within, "table", Verdict(table), _TABLED)
 
 
 def _same(arch: Arch, key: Arch | int | None) -> bool:

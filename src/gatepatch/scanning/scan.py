@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from gatepatch.metadata import canonical_name, metadata_in
 from gatepatch.scanning import cache, pool
 from gatepatch.scanning.found import leaves_out
 from gatepatch.scanning.one_file import read_back
-from gatepatch.scanning.records import KINDS, Finding, Folded, Scanned, ScanResult
+from gatepatch.scanning.records import KINDS, Finding, Folded, Scanned, ScanResult, Tree
 from gatepatch.scanning.walk import PYTHON, SourceFile, files_of, folder_of
 from gatepatch.target import Target, find_target
 
@@ -106,18 +106,14 @@ def scan(
     shown = [
         part for part in parts if distributions or any(r["gates"] for r in part.results.values())
     ]
-    findings: list[Finding] = []
-    folded: list[Folded] = []
-    scanned: list[Scanned] = []
-    for part in shown:
-        scanned.append(_report(part, query, findings, folded))
+    reports = [_report(part, query) for part in shown]
     return ScanResult(
         environment=str(environment.prefix),
         sm=str(query.sm),
         like=tuple(map(str, query.likes)),
-        distributions=tuple(scanned),
-        findings=tuple(findings),
-        folded=tuple(folded),
+        distributions=tuple(scanned for scanned, _, _ in reports),
+        findings=tuple(finding for _, found, _ in reports for finding in found),
+        folded=tuple(tree for _, _, trees in reports for tree in trees),
         problems=tuple(problem for part in shown for problem in _problems(part)),
         cached=sum(part.cached for part in shown),
     )
@@ -192,58 +188,72 @@ def _problems(part: _Part) -> Iterator[Problem]:
             yield Problem(message=message, where=f"{part.target.distribution}: {path}")
 
 
-def _report(part: _Part, query: Query, findings: list[Finding], folded: list[Folded]) -> Scanned:
+@dataclass(slots=True)
+class _Counts:
+    """What is counted: of a distribution, or of a tree that is folded."""
+
+    files: int = 0
+    gates: int = 0
+    leaves_out: int = 0
+
+    def add(self, gates: Sequence[Any], query: Query) -> None:
+        """Count the gates of one more file."""
+        self.files += 1
+        self.gates += len(gates)
+        self.leaves_out += sum(_leaves_out(gate, query) for gate in gates)
+
+
+def _leaves_out(gate: Sequence[Any], query: Query) -> bool:
+    return leaves_out(gate[9], gate[10], query.sm, query.likes)
+
+
+def _report(part: _Part, query: Query) -> tuple[Scanned, list[Finding], list[Folded]]:
     """Count a distribution's gates, and pick those to be shown."""
     name = part.target.distribution
-    kinds: Counter[str] = Counter()
-    out_of_all = unknown = 0
-    trees: dict[tuple[str, str], list[int]] = {}
-    for file in part.files:
-        result = part.results.get(file.path)
-        if not result or not result["gates"]:
-            continue
-        tree = result["tree"]
-        wanted = _matches(file.path, query.paths)
-        count = out_of_file = 0
-        for gate in result["gates"]:
-            out = leaves_out(gate[9], gate[10], query.sm, query.likes)
-            kinds[gate[4]] += 1
-            count += 1
-            out_of_file += out
-            unknown += bool(gate[13])
-            if query.kinds and gate[4] not in query.kinds:
-                continue
-            if wanted and (query.everything or (tree == "own" and (out or gate[13]))):
-                findings.append(
-                    read_back(gate, distribution=name, path=file.path, tree=tree, leaves_out=out)
-                )
-        out_of_all += out_of_file
-        if tree != "own" and not query.everything:
-            total = trees.setdefault((folder_of(file.path, tree), tree), [0, 0, 0])
-            for index, number in enumerate((1, count, out_of_file)):
-                total[index] += number
-    for (path, tree), (files, gates, out) in trees.items():
-        folded.append(
-            Folded(
-                distribution=name,
-                path=path,
-                tree=tree,
-                files=files,
-                gates=gates,
-                leaves_out=out,  # type: ignore[arg-type]
-            )
-        )
-    return Scanned(
+    every = _Counts()
+    trees: dict[tuple[str, Tree], _Counts] = {}
+    findings: list[Finding] = []
+    holding = [(f.path, r) for f in part.files if (r := part.results.get(f.path)) and r["gates"]]
+    for path, result in holding:
+        every.add(result["gates"], query)
+        if result["tree"] != "own" and not query.everything:
+            key = (folder_of(path, result["tree"]), result["tree"])
+            trees.setdefault(key, _Counts()).add(result["gates"], query)
+        elif _matches(path, query.paths):
+            findings += _shown(name, path, result, query)
+    gates = [gate for _, result in holding for gate in result["gates"]]
+    scanned = Scanned(
         distribution=name,
         version=str(part.target.version),
         root=str(part.target.location.base),
         files=len(part.files),
         size=sum(file.size for file in part.files),
-        gates=kinds.total(),
-        leaves_out=out_of_all,
-        unknown=unknown,
-        kinds=dict(sorted(kinds.items())),
+        gates=every.gates,
+        leaves_out=every.leaves_out,
+        unknown=sum(bool(gate[13]) for gate in gates),
+        kinds=dict(sorted(Counter(gate[4] for gate in gates).items())),
     )
+    folded = [
+        Folded(
+            distribution=name,
+            path=path,
+            tree=tree,
+            files=counts.files,
+            gates=counts.gates,
+            leaves_out=counts.leaves_out,
+        )
+        for (path, tree), counts in trees.items()
+    ]
+    return scanned, findings, folded
+
+
+def _shown(name: str, path: str, result: Mapping[str, Any], query: Query) -> Iterator[Finding]:
+    for gate in result["gates"]:
+        out = _leaves_out(gate, query)
+        if query.kinds and gate[4] not in query.kinds:
+            continue
+        if query.everything or out or gate[13]:
+            yield read_back(gate, distribution=name, path=path, tree=result["tree"], leaves_out=out)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
