@@ -47,6 +47,34 @@ class Node:
 Bool: TypeAlias = "bool | Node"
 
 
+class TooManyStepsError(Exception):
+    """A function, or what is worked out with functions, takes too long."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many steps may still be made before ``TooManyStepsError`` is raised.
+
+    A diagram of n atoms may have 2 ** n nodes, and two values of many cases have the product of them.
+    """
+
+    left: float = float("inf")
+
+    def spend(self, steps: int) -> None:
+        """Make some steps.
+
+        Raises:
+            TooManyStepsError: There are none left.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise TooManyStepsError
+
+
+BUDGET = Budget()
+"""What whoever works something out for strangers' code sets before it starts."""
+
+
 def atom(text: str, *, unknown: str = "") -> Bool:
     """Return the function that is one atom's value."""
     return Node(Atom(text, unknown), False, True)
@@ -78,6 +106,7 @@ def if_then_else(test: Bool, then: Bool, other: Bool) -> Bool:
     """Return ``then`` where ``test`` holds and ``other`` where it does not."""
     if isinstance(test, bool):
         return then if test else other
+    BUDGET.spend(1)
     top = min(f.atom for f in (test, then, other) if isinstance(f, Node))
     low, high = (
         if_then_else(*(_restrict(f, top, value) for f in (test, then, other)))

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from gatepatch.arch import TABLE, Arch
-from gatepatch.boolean import Bool, and_, atom, atoms, not_, or_
+from gatepatch.boolean import BUDGET, Bool, TooManyStepsError, and_, atom, atoms, not_, or_
 from gatepatch.gates import python_calls
 from gatepatch.gates.python_scope import (
     Assigned,
@@ -31,13 +31,11 @@ from gatepatch.gates.python_scope import (
     is_plain,
 )
 from gatepatch.gates.python_values import (
-    CASES,
     Callee,
     Const,
     Frame,
     Opaque,
     Properties,
-    TooManyStepsError,
     Value,
     choose,
     from_bool,
@@ -46,7 +44,6 @@ from gatepatch.gates.python_values import (
     lift,
     of_device,
     reason,
-    renew_budget,
     text_of,
     truth,
 )
@@ -57,6 +54,9 @@ DEPTH = 16
 
 STEPS = 20_000
 """How many expressions are evaluated for one verdict on one architecture."""
+
+CASES = 500_000
+"""How many cases of values, and nodes of diagrams, are gone through for one of those."""
 
 MANY = 64
 """How many elements a comprehension may go over."""
@@ -164,12 +164,14 @@ class Meaning:
 def _bounded(evaluator: Evaluator, node: ast.expr, frame: Frame) -> Bool:
     evaluator.steps = evaluator.depth = 0
     evaluator.limit = None
-    renew_budget(evaluator.cases)
+    BUDGET.left = evaluator.cases
     try:
         return evaluator.truth_of(node, frame)
     except (TooManyStepsError, RecursionError):
         text = ast.unparse(node)
         return atom(text, unknown="it takes too long to work out")
+    finally:
+        BUDGET.left = float("inf")
 
 
 class Evaluator:

@@ -12,34 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from gatepatch.boolean import Atom, Bool, Node, atom, atoms, if_then_else, to_text
+from gatepatch.boolean import BUDGET, Atom, Bool, Node, atom, atoms, if_then_else, to_text
 from gatepatch.gates.python_scope import Binding, FunctionNode, Module
 
 LEAVES = 64
 """How many cases a value may have before it counts as not known."""
-
-
-CASES = 500_000
-"""How many cases are gone through for one verdict on one architecture."""
-
-
-class TooManyStepsError(Exception):
-    """An expression takes too long to work out."""
-
-
-@dataclass(slots=True)
-class _Budget:
-    """What is left of ``CASES``: an operation on several values of many cases multiplies them."""
-
-    left: int = CASES
-
-
-_BUDGET = _Budget()
-
-
-def renew_budget(cases: int) -> None:
-    """Begin another verdict."""
-    _BUDGET.left = cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +178,7 @@ def lift(action: Callable[[Sequence[Any]], Value], values: Sequence[Value]) -> V
     Raises:
         TooManyStepsError: There are too many of them.
     """
-    _BUDGET.left -= 1 + len(values)
-    if _BUDGET.left < 0:
-        raise TooManyStepsError
+    BUDGET.spend(1 + len(values))
     tested = [value.atom for value in values if isinstance(value, Choice)]
     tested += [value.function.atom for value in values if isinstance(value, Truth)]
     if not tested:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gatepatch.arch import TABLE, Arch
-from gatepatch.boolean import Bool, atoms, if_then_else, not_, or_, to_text
+from gatepatch.boolean import (
+    BUDGET,
+    Bool,
+    TooManyStepsError,
+    atoms,
+    if_then_else,
+    not_,
+    or_,
+    to_text,
+)
 from gatepatch.scanning.records import Answer, Guards, Kind, Language
 from gatepatch.verdict import Verdict, arch_of
 
@@ -56,6 +65,10 @@ class Admission:
         return leaves_out(self.classes, self.narrower, sm, like)
 
 
+_LONG = 300
+_PARTS = 10
+_STEPS = 20_000
+
 _INDEX = {arch: index for index, arch in enumerate(TABLE)}
 
 
@@ -79,7 +92,7 @@ def admission(verdict: Verdict, *, rejects: bool) -> Admission:
         letters.setdefault(function, chr(ord("a") + len(letters)))
     by_word: dict[str, list[str]] = {}
     for arch, function in functions.items():
-        by_word.setdefault(to_text(function)[:300], []).append(str(arch))
+        by_word.setdefault(_words(function), []).append(str(arch))
     return Admission(
         answers=tuple(map(_answer, functions.values())),
         words={word: " ".join(names) for word, names in by_word.items()},
@@ -99,5 +112,19 @@ def _answer(function: Bool) -> Answer:
     return "unknown" if any(a.unknown for a in atoms(function)) else "depends"
 
 
+def _words(function: Bool) -> str:
+    """When a condition holds; what it hangs on where that would be long."""
+    parts = sorted(a.text for a in atoms(function))
+    if len(parts) > _PARTS:
+        return f"by {len(parts)} parts: {', '.join(parts)}"[:_LONG]
+    return to_text(function)[:_LONG]
+
+
 def _implies(one: Bool, other: Bool) -> bool:
-    return if_then_else(one, other, True) is True
+    BUDGET.left = _STEPS
+    try:
+        return if_then_else(one, other, True) is True
+    except TooManyStepsError:
+        return False
+    finally:
+        BUDGET.left = float("inf")

@@ -11,7 +11,14 @@ from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, atom
 from gatepatch.gates.python_meaning import Evaluator, Meaning
 from gatepatch.gates.python_scope import Package
-from gatepatch.gates.python_values import Const, Frame, Opaque, Value, text_of, truth
+from gatepatch.gates.python_values import (
+    Const,
+    Frame,
+    Opaque,
+    Value,
+    text_of,
+    truth,
+)
 from gatepatch.scanning import names
 from gatepatch.scanning.speaking import speaks
 
@@ -48,7 +55,7 @@ class ByName(Evaluator):
 
     deepest: ClassVar[int] = 6
     longest: ClassVar[int] = 1500
-    cases: ClassVar[int] = 10_000
+    cases: ClassVar[int] = 4_000
 
     def __init__(
         self,
