@@ -31,6 +31,7 @@ DIRECTIVES = [
     ("#if (__CUDA_ARCH__ >= 900) && (__CUDA_ARCH__ < 1200)\n#endif\n", "90 100 103 110"),
     ("#if 1000 == __CUDA_ARCH__\n#endif\n", "100"),
     ("#if defined(__CUDA_ARCH__) && \\\n    __CUDA_ARCH__ >= 900 // both\n#endif\n", FROM_90),
+    ("#if defined(OTHER) && \\\n    __CUDA_ARCH__ >= 900\n#endif\n", FROM_90),
     ("#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n#endif\n", "90"),
     (
         "#if __CUDA_ARCH_FAMILY_SPECIFIC__ >= 1200 and __CUDA_ARCH_FAMILY_SPECIFIC__ < 1300\n#endif\n",

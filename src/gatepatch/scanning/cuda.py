@@ -21,6 +21,10 @@ _ASM = re.compile(
 )
 _MANY = 4
 """How many calls are named."""
+_SHORT = 4096
+"""Bytes of a region that may do nothing but reject."""
+_SMALL = 12
+"""Lines of a region that is there for the sake of a call in it."""
 _FAR = 65536
 """How many bytes of a guarded region are looked at."""
 
@@ -29,9 +33,8 @@ def directives(source: bytes, outline: Outline) -> Iterator[Found]:
     """Yield the gates among a file's directives."""
     found = scan(source)
     for branch, gate in gates_of(source, found):
-        guards = _guards(source, found, branch)
-        rejects = guards.effect == "trap" or (guards.effect == "raises")
-        rejects = rejects and found.rejects(source, branch)
+        rejects = _rejects(source, found, branch)
+        guards = _guards(source, found, branch, rejects=rejects)
         whole = guards.effect == "body" and not guards.otherwise
         yield Found(
             line=gate.line,
@@ -47,7 +50,15 @@ def directives(source: bytes, outline: Outline) -> Iterator[Found]:
         )
 
 
-def _guards(source: bytes, found: Scan, branch: Branch) -> Guards:
+def _rejects(source: bytes, found: Scan, branch: Branch) -> bool:
+    """Whether a branch does nothing but stop the compiler, or the kernel."""
+    end = found.ends.get(branch)
+    if end is None or end.start - branch.directive.end > _SHORT:
+        return False
+    return found.rejects(source, branch)
+
+
+def _guards(source: bytes, found: Scan, branch: Branch, *, rejects: bool) -> Guards:
     end = found.ends.get(branch)
     if end is None:
         return Guards(effect="code", lines=0)
@@ -57,7 +68,14 @@ def _guards(source: bytes, found: Scan, branch: Branch) -> Guards:
     if end.keyword != "endif":
         following = found.branches.get(end.start)
         otherwise = _otherwise(source, found, following) if following else ""
-    effect, calls = _effect(source, found, branch, region)
+    calls = _calls(region)
+    effect: Effect = "code"
+    if rejects:
+        effect = "trap" if _TRAP.search(region) else "raises"
+    elif _PDL.search(region) and region.count(b"\n") <= _SMALL:
+        effect = "pdl"
+    elif _is_body(source, found, branch):
+        effect = "body"
     return Guards(
         effect=effect,
         lines=max(0, end.line - branch.directive.end_line - 1),
@@ -79,20 +97,10 @@ def _otherwise(source: bytes, found: Scan, branch: Branch) -> str:
     return "other code" if blanked(region[:_FAR]).strip() else ""
 
 
-def _effect(
-    source: bytes, found: Scan, branch: Branch, region: bytes
-) -> tuple[Effect, tuple[str, ...]]:
-    instructions = [m[1].decode("latin-1") for m in _ASM.finditer(region)]
-    calls = tuple(dict.fromkeys(instructions))[:_MANY]
-    if pdl := [m[0].decode("latin-1") for m in _PDL.finditer(region)]:
-        if region.count(b"\n") <= 12:
-            return "pdl", tuple(dict.fromkeys(pdl))[:_MANY]
-        calls = tuple(dict.fromkeys((*pdl, *calls)))[:_MANY]
-    if found.rejects(source, branch) if len(region) < 4096 else False:
-        return ("raises" if b"error" in region else "trap"), calls
-    if _is_body(source, found, branch):
-        return "body", calls
-    return "code", calls
+def _calls(region: bytes) -> tuple[str, ...]:
+    """The calls for a dependent kernel, and the instructions, in a region."""
+    found = [m[0] for m in _PDL.finditer(region)] + [m[1] for m in _ASM.finditer(region)]
+    return tuple(dict.fromkeys(name.decode("latin-1") for name in found))[:_MANY]
 
 
 def _is_body(source: bytes, found: Scan, branch: Branch) -> bool:

@@ -32,7 +32,7 @@ _WORDS = (
 _IDLE = re.compile(rb"#|import\b|from\b|\w+,?\s*$")
 """A line that binds or tests nothing: a comment, an import, a name in a list of imports."""
 
-_DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)[^\n]*(?:\\[ \t]*\r?\n[^\n]*)*")
+_DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)(?:[^\\\n]+|\\[ \t]*\r?\n|\\)*")
 _CUDA = re.compile(
     rb"(?i:arch(?!iv|64|32)|sm_?\d\d|compute_?\d\d|capability|gencode"
     rb"|volta|turing|ampere|hopper|blackwell|rubin|pascal|_ada|lovelace)"
