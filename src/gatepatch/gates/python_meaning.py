@@ -58,6 +58,8 @@ STEPS = 20_000
 CASES = 500_000
 """How many cases of values, and nodes of diagrams, are gone through for one of those."""
 
+TOO_LONG = "it takes too long to work out"
+
 MANY = 64
 """How many elements a comprehension may go over."""
 
@@ -105,13 +107,13 @@ class Meaning:
 
     def verdict(self, node: ast.expr, frame: Frame) -> Verdict:
         """The truth of an expression over the whole table of architectures."""
-        return Verdict({a: _bounded(e, node, frame) for a, e in self._evaluators.items()})
+        return Verdict({a: bounded(e, node, frame) for a, e in self._evaluators.items()})
 
     def asks(self, node: ast.expr, frame: Frame) -> bool:
         """Whether the value of an expression takes asking the device, whatever it answers."""
         evaluator = self._evaluators[TABLE[0]]
         evaluator.asked = False
-        function = _bounded(evaluator, node, frame)
+        function = bounded(evaluator, node, frame)
         return evaluator.asked or any(a.unknown for a in atoms(function))
 
     def is_truth(self, node: ast.expr, frame: Frame) -> bool:
@@ -157,11 +159,12 @@ class Meaning:
             evaluator = self._evaluators[arch]
             if arch in archs:
                 evaluator = Evaluator(self.package, self.predicates, arch, given)
-            table[arch] = _bounded(evaluator, node, frame)
+            table[arch] = bounded(evaluator, node, frame)
         return Verdict(table)
 
 
-def _bounded(evaluator: Evaluator, node: ast.expr, frame: Frame) -> Bool:
+def bounded(evaluator: Evaluator, node: ast.expr, frame: Frame) -> Bool:
+    """The truth of an expression, or an atom that says that it takes too long to work out."""
     evaluator.steps = evaluator.depth = 0
     evaluator.limit = None
     BUDGET.left = evaluator.cases
@@ -169,7 +172,7 @@ def _bounded(evaluator: Evaluator, node: ast.expr, frame: Frame) -> Bool:
         return evaluator.truth_of(node, frame)
     except (TooManyStepsError, RecursionError):
         text = ast.unparse(node)
-        return atom(text, unknown="it takes too long to work out")
+        return atom(text, unknown=TOO_LONG)
     finally:
         BUDGET.left = float("inf")
 

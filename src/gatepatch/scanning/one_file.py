@@ -11,7 +11,7 @@ from gatepatch.errors import RefusedError
 from gatepatch.scanning import cuda, host
 from gatepatch.scanning.c_text import Outline, without_directives
 from gatepatch.scanning.found import ANSWERS, Found, admission
-from gatepatch.scanning.prefilter import may_hold_conditions, may_hold_directives
+from gatepatch.scanning.prefilter import may_hold_directives
 from gatepatch.scanning.python import PythonScanner
 from gatepatch.scanning.records import Finding, Guards
 from gatepatch.scanning.walk import PYTHON, tree_of
@@ -54,19 +54,23 @@ class Scanner:
         except MemoryError:
             self._python = PythonScanner(self._read)
             answer["problem"] = "takes too much memory to be read"
+        except Exception as error:  # a fault here must not cost the scan of all other files
+            answer["problem"] = (
+                f"is not read, by a fault of gatepatch: {type(error).__name__}: {error}"
+            )
         return answer
 
 
 def found_in_cuda(data: bytes) -> Iterator[Found]:
     """Yield the gates of a C, C++ or CUDA file: those of directives, then the others."""
-    directives, conditions = may_hold_directives(data), may_hold_conditions(data)
-    if not (directives or conditions):
+    directives, lines = may_hold_directives(data), host.lines(data)
+    if not (directives or lines):
         return
     outline = Outline(data)
     if directives:
         yield from cuda.directives(data, outline)
-    if conditions:
-        yield from host.conditions(data, without_directives(data), outline)
+    if lines:
+        yield from host.conditions(data, without_directives(data), outline, lines)
 
 
 def _written(found: Found) -> list[Any]:

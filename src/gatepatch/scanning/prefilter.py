@@ -7,7 +7,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from gatepatch.scanning.host import COMPARED
 from gatepatch.scanning.speaking import speaks
 
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
@@ -36,18 +35,6 @@ _DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)(?:[^\\\n]+|\\[ \t]*\r?\n|\
 _CUDA = re.compile(
     rb"(?i:arch(?!iv|64|32)|sm_?\d\d|compute_?\d\d|capability|gencode"
     rb"|volta|turing|ampere|hopper|blackwell|rubin|pascal|_ada|lovelace)"
-)
-_COMPARED = (
-    b"ajor",
-    b"MAJOR",
-    b"apability",
-    b"sm ",
-    b"SM ",
-    b"ersion",
-    b"rch",
-    b"RCH",
-    b"cc ",
-    b"switch",
 )
 _ROUNDS = 2
 _SMALL = 12
@@ -133,9 +120,11 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]
                 ):
                     yield name
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-            inner = getattr(statement, field, None)
-            if isinstance(inner, list):
-                yield from _bound(inner, lines, known)
+            for inner in getattr(statement, field, ()):
+                if isinstance(inner, ast.stmt):
+                    yield from _bound([inner], lines, known)
+                else:  # a handler or a case
+                    yield from _bound(inner.body, lines, known)
 
 
 def _is_test(value: ast.expr, known: frozenset[str]) -> bool:
@@ -152,8 +141,3 @@ def _names(target: ast.expr) -> Iterator[str]:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             for part in parts:
                 yield from _names(part)
-
-
-def may_hold_conditions(source: bytes) -> bool:
-    """Whether a C file compares something that may be an architecture's number."""
-    return any(word in source for word in _COMPARED) and COMPARED.search(source) is not None

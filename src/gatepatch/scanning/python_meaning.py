@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from gatepatch.arch import TABLE, Arch
-from gatepatch.boolean import Bool, atom
-from gatepatch.gates.python_meaning import Evaluator, Meaning
+from gatepatch.boolean import Bool, atom, atoms
+from gatepatch.gates.python_meaning import TOO_LONG, Evaluator, Meaning, bounded
 from gatepatch.gates.python_scope import Package
 from gatepatch.gates.python_values import (
     Const,
@@ -21,6 +21,7 @@ from gatepatch.gates.python_values import (
 )
 from gatepatch.scanning import names
 from gatepatch.scanning.speaking import speaks
+from gatepatch.verdict import Point, Verdict
 
 _MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
 
@@ -54,8 +55,8 @@ class ByName(Evaluator):
     """
 
     deepest: ClassVar[int] = 6
-    longest: ClassVar[int] = 1500
-    cases: ClassVar[int] = 4_000
+    longest: ClassVar[int] = 400
+    cases: ClassVar[int] = 1_500
 
     def __init__(
         self,
@@ -195,6 +196,16 @@ class ScanMeaning(Meaning):
         super().__init__(package, {})
         self._named = {arch: ByName(package, {}, arch) for arch in TABLE}
         self._evaluators = dict(self._named)
+
+    def verdict(self, node: ast.expr, frame: Frame) -> Verdict:
+        """The truth of an expression; what takes too long on one architecture does on all."""
+        first, *others = self._evaluators.items()
+        function = bounded(first[1], node, frame)
+        if any(a.unknown == TOO_LONG for a in atoms(function)):
+            return Verdict(dict.fromkeys(TABLE, function))
+        table: dict[Point, Bool] = {first[0]: function}
+        table.update({arch: bounded(one, node, frame) for arch, one in others})
+        return Verdict(table)
 
     def read_file(self, aliases: frozenset[str]) -> None:
         """Take the names that a file binds to tests for conditions of their own."""
