@@ -189,7 +189,7 @@ def test_a_list_of_what_is_compiled_is_marked() -> None:
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"is_sm90 = (\n", "does not parse"), (b"sm_90 = '\xff'\n", "is not UTF-8")],
+    [(b"is_sm90 = (\n", "does not parse"), (b"sm_version = '\xff'\n", "is not UTF-8")],
 )
 def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
     with pytest.raises(RefusedError, match=message):

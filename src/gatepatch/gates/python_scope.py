@@ -76,12 +76,14 @@ class Module:
         tree: Its syntax.
         bindings: Every name bound at its top level, with all that it is bound to.
         stars: Modules whose names are all imported.
+        walruses: Whether its expressions may bind names.
     """
 
     path: str
     tree: ast.Module
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
+    walruses: bool = True
 
     @property
     def name(self) -> str:
@@ -129,9 +131,9 @@ class Package:
             self._modules[path] = None if data is None else parse_module(path, data)
         return self._modules[path]
 
-    def put(self, path: str, tree: ast.Module) -> Module:
+    def put(self, path: str, tree: ast.Module, *, walruses: bool = True) -> Module:
         """Read a module from its syntax instead."""
-        self._modules[path] = module = read_module(path, tree)
+        self._modules[path] = module = read_module(path, tree, walruses=walruses)
         return module
 
     def by_name(self, name: str) -> Module | None:
@@ -333,14 +335,20 @@ def identifiers(node: ast.AST) -> Iterator[str]:
 def parse_module(path: str, source: bytes) -> Module | None:
     """Read a module's top level; None if it does not parse."""
     try:
-        return read_module(path, ast.parse(source))
+        return read_module(path, ast.parse(source), walruses=b":=" in source)
     except (SyntaxError, ValueError):
         return None
 
 
-def read_module(path: str, tree: ast.Module) -> Module:
-    """Read a module's top level."""
-    module = Module(path, tree)
+def read_module(path: str, tree: ast.Module, *, walruses: bool = True) -> Module:
+    """Read a module's top level.
+
+    Args:
+        path: From where the distribution is imported.
+        tree: Its syntax.
+        walruses: Whether its expressions may bind names: looking for that goes through all of them.
+    """
+    module = Module(path, tree, walruses=walruses)
     for statement in tree.body:
         bind(module, statement, module.bindings)
     for name in _rebound(tree.body):
@@ -438,7 +446,7 @@ def bind(module: Module, node: ast.stmt, bindings: dict[str, list[Binding]]) -> 
         case ast.Match(cases=cases):
             for name in {n for c in cases for n in _captures(c.pattern)}:
                 add(name, Other())
-    for walrus in _walruses(node):
+    for walrus in _walruses(node) if module.walruses else ():
         target(walrus.target, walrus.value)
     for child in _nested(node):
         bind(module, child, bindings)

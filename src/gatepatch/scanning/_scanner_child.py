@@ -36,7 +36,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     warnings.simplefilter("ignore")  # what a scanned file's literals deserve is not of concern
     sys.setrecursionlimit(4000)
-    gc.set_threshold(200_000, 20, 100)  # syntax trees are many objects and no rubbish
+    gc.disable()  # syntax trees are many objects, and no rubbish until a batch is done
     scanners: dict[str, Scanner] = {}
     for line in sys.stdin:
         answers: list[Any] = []
@@ -44,6 +44,7 @@ def main() -> int:
             if key not in scanners:
                 scanners = {key: Scanner(Path(key.partition("\0")[0]))}
             answers.append(scanners[key].scan(path, file))
+        gc.collect(1)
         sys.stdout.write(json.dumps(answers, separators=(",", ":")) + "\n")
         sys.stdout.flush()
     return 0

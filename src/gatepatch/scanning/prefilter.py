@@ -12,10 +12,14 @@ from gatepatch.scanning.speaking import speaks
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
 # in bytes. `cute.arch.…` is a module of instructions.
 _PYTHON = re.compile(
-    rb"(?i:sm_?\d\d|capab|blackwell|hopper|ampere|compute_?cap|device_prop|(?<!cap)turing\b|volta\b)"
-    rb"|gfx\d|sm_version|device_sm|\bmajor\b|(?:cc|sm|device|capability|dev|cuda|arch)_major\b"
-    rb"|major_version|(?:cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![A-Za-z])"
-    rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*\d{1,2}\s*,\s*\d\s*\)\s*:"
+    rb"(?i:capability(?!requirement)|compute_?cap\b|(?<!-)\bmajor\b|major_version|(?:cc|sm|device|capability|dev|cuda|arch|compute|cap)_?major\b)"
+    # An architecture in a predicate's name, in an enumeration, or alone in a text.
+    rb"|(?i:(?:is|has|use|uses|on|need|needs|require|requires|support|supports|enable|not|_)_(?:\w*_)?sm_?\d\d)"
+    rb"|(?i:sm_?\d\d\w*(?:support|avail|capable|device|enabled))"
+    rb"|[\"'.](?:sm|SM|Sm|compute)_?\d{2,3}[af]?\b|\bgfx\d|sm_version|device_sm|[mM]in_?[cC]apab"
+    rb"|(?i:is_\w*(?:blackwell|hopper|ampere)|(?:blackwell|hopper)\w*(?:support|avail))"
+    rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![A-Za-z])"
+    rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
     rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
 )
 # One of these stands in whatever the pattern matches: looking for a word is many times faster.
@@ -28,8 +32,8 @@ _WORDS = (
     *(b"computecap", b"ComputeCap", b"ARCH", b"_SM", b"SM_"),
     *(b"0):", b"1):", b"2):", b"3):", b"5):", b"6):", b"7):", b"9):"),
 )
-_IDLE = re.compile(rb"#|import\b|from\b|\w+,?\s*$")
-"""A line that binds or tests nothing: a comment, an import, a name in a list of imports."""
+_IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,?\s*$|[rf]?[\"'][^:]*$")
+"""A line that binds or tests nothing: a comment, an import, a name in a list, a text."""
 
 _DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)(?:[^\\\n]+|\\[ \t]*\r?\n|\\)*")
 _CUDA = re.compile(
@@ -60,7 +64,22 @@ def python_lines(source: bytes) -> list[int]:
             if start not in starts and _PYTHON.search(source, start, end):
                 starts.add(start)
             place = source.find(word, end)
-    return _numbers(source, sorted(starts))
+    texts = _texts(source) if starts else []
+    code = [start for start in sorted(starts) if not _inside(start, texts)]
+    return _numbers(source, code)
+
+
+def _texts(source: bytes) -> list[int]:
+    """Where texts in triple quotes begin and end, in turn; none where that is not plain."""
+    for quote, other in ((b'"""', b"'''"), (b"'''", b'"""')):
+        if other not in source:
+            places = [match.start() for match in re.finditer(quote, source)]
+            return places if len(places) % 2 == 0 else []
+    return []
+
+
+def _inside(start: int, texts: Sequence[int]) -> bool:
+    return bisect_left(texts, start) % 2 == 1
 
 
 def _numbers(source: bytes, starts: Sequence[int]) -> list[int]:
