@@ -92,6 +92,19 @@ SHAPES = [
         id="the family of a number",
     ),
     pytest.param(
+        "def f(capability):\n"
+        "    if capability is None or (int(capability[0]), int(capability[1])) not in ((10, 0),):\n"
+        "        raise ValueError\n",
+        ("membership", "100"),
+        id="both parts of a pair",
+    ),
+    pytest.param(
+        "import p\n_cuda = p.is_cuda()\n_new = _cuda and p.get_platform().is_sm100\n"
+        "def f():\n    if _new:\n        return 1\n",
+        ("predicate", "100 103"),
+        id="an alias of a flag, by its name",
+    ),
+    pytest.param(
         "def f(flags):\n    return flags(supported_major_versions=[9, 10])\n",
         ("list", "90 100 103"),
         id="a list that is handed on",
@@ -175,7 +188,7 @@ def test_what_a_gate_guards() -> None:
 
 
 def test_what_cannot_be_told_is_listed_with_its_reason() -> None:
-    (found,) = gates("def f(x):\n    if x.is_blackwell_like(3):\n        return 1\n")
+    (found,) = gates("def f(x):\n    if x.blackwell_supported(3):\n        return 1\n")
     assert found.unknown
     assert "may test the architecture" in found.unknown[0]
 

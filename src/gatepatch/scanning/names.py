@@ -25,9 +25,15 @@ _PREDICATE = re.compile(
     r"(?i)_*(?:is|has|use|on|are|get_is)?_*(?:cuda_|nvidia_|device_|platform_)*sm_?(\d{2,3})[af]?"
     r"(?:_(?:device|supported|gpu|arch|target|capable|platform|available))*_*"
 )
-_FAMILIES = {"hopper": (9,), "ampere": (8,), "turing": (7,), "volta": (7,)}
+_FAMILIES = {
+    "hopper": (9,),
+    "blackwell": (10, 11, 12),
+    "ampere": (8,),
+    "turing": (7,),
+    "volta": (7,),
+}
 _FAMILY = re.compile(
-    r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper)(?:_(?:device|supported|gpu|arch))*_*"
+    r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper|blackwell)(?:_(?:device|supported|gpu|arch))*_*"
 )
 
 

@@ -141,6 +141,8 @@ def _kind(node: ast.expr) -> Kind:
         if not isinstance(part, ast.Compare):
             continue
         sides = [part.left, *part.comparators]
+        if all(isinstance(o, ast.Constant) and o.value is None for o in part.comparators):
+            continue
         inner = [item for side in sides for item in ast.walk(side)]
         if any(isinstance(i, ast.Attribute) and _NAMED.fullmatch(i.attr) for i in inner):
             return "enum"

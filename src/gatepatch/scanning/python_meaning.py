@@ -16,6 +16,7 @@ from gatepatch.gates.python_values import (
     Frame,
     Opaque,
     Value,
+    from_bool,
     text_of,
     truth,
 )
@@ -33,12 +34,27 @@ def _member(value: Value) -> tuple[int, int] | None:
     return int(found[1]), ("", "a", "f").index(found[2])
 
 
+_CAPABILITY = frozenset(
+    {"get_device_capability", "get_compute_capability", "get_cuda_capability", "device_capability"}
+)
+"""Functions that return a pair in every package seen: PyTorch's own, and what wraps it."""
+
+_TRANSPARENT = frozenset({"const_expr", "bool"})
+"""Functions whose truth is that of what they are given."""
+
 _SHORT = 30
 """How many lines a predicate may have."""
 
 
 _LONG = 400
 """How much is shown of a part of a condition that is not evaluated."""
+
+
+def _bare(text: str) -> str:
+    """A text without ``int(…)`` or ``tuple(…)`` around it."""
+    while found := re.fullmatch(r"(?:int|tuple|list)\((.*)\)", text):
+        text = found[1]
+    return text
 
 
 class Modules(Package):
@@ -93,9 +109,19 @@ class ByName(Evaluator):
             return atom(ast.unparse(node)[:_LONG])  # a part that is of no concern
         return truth(self._predicated(self.value(node, frame)))
 
+    def _value(self, node: ast.expr, frame: Frame) -> Value:
+        if isinstance(node, ast.Call):
+            func = node.func
+            name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
+            if name in _CAPABILITY:
+                return self.device((self.arch.major, self.arch.minor))
+            if name in _TRANSPARENT and len(node.args) == 1:
+                return self.value(node.args[0], frame)
+        return self._predicated(super()._value(node, frame))
+
     def _predicated(self, value: Value) -> Value:
         """A predicate that is not followed, by its name."""
-        if isinstance(value, Opaque) and value.unknown:
+        if isinstance(value, Opaque) and value.unknown and not _member(value):
             archs = names.predicate(names.last_name(value.text))
             if archs is not None:
                 return self._by_name(self.arch in archs)
@@ -107,6 +133,10 @@ class ByName(Evaluator):
 
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
         left, right = sides
+        if isinstance(op, ast.Is | ast.IsNot) and right == Const(None):
+            # Whether it was asked for at all is no test of it.
+            word = "is" if isinstance(op, ast.Is) else "is not"
+            return from_bool(atom(f"{text_of(left)} {word} None"))
         if (ordered := self._enumerated(op, left, right)) is not None:
             return ordered
         return super()._pair(op, [self._beside(left, right, op), self._beside(right, left, op)])
@@ -157,6 +187,7 @@ class ByName(Evaluator):
         return value if found is None else self._by_name(found)
 
     def _named_value(self, text: str, beside: Sequence[Any]) -> Any:
+        text = _bare(text)
         name = names.last_name(text)
         if not name and text.endswith(("[0]", "[1]")):
             inner = names.last_name(text[:-3])
@@ -164,7 +195,12 @@ class ByName(Evaluator):
                 return self.arch.major if text.endswith("[0]") else self.arch.minor
             return None
         if not name and text.startswith("(") and text.endswith(")"):
-            parts = [names.last_name(part.strip()) for part in text[1:-1].split(",")]
+            bare = [_bare(part.strip()) for part in text[1:-1].split(",")]
+            if [part[-3:] for part in bare] == ["[0]", "[1]"]:
+                whole = {names.last_name(part[:-3]) for part in bare}
+                if len(whole) == 1 and names.is_number(*whole):
+                    return (self.arch.major, self.arch.minor)
+            parts = [names.last_name(part) for part in bare]
             if len(parts) == 2 and names.is_major(parts[0]) and names.is_minor(parts[1]):
                 return (self.arch.major, self.arch.minor)
             return None
