@@ -79,6 +79,7 @@ def test_public_names() -> None:
         "probe",
         "recover",
         "revert",
+        "scan",
         "show",
         "status",
         "trial",
