@@ -15,8 +15,8 @@ import pytest
 
 import gatepatch
 from gatepatch import cli, commands
-from gatepatch.device_probe import ProbeFailure
 from gatepatch.errors import PendingError, SignalError
+from gatepatch.probing.device_probe import ProbeFailure
 from gatepatch.results import Result
 from lookalikes import COMM, FLASHINFER, contents, make_server
 from releases import make_wheel

@@ -16,12 +16,13 @@ import pytest
 
 import fake_cupy
 import gatepatch
-from gatepatch import _deep_driver as d
-from gatepatch import cli, deep_probe
-from gatepatch._deep_driver import LaunchAttribute, LaunchConfig, MulticastProperties
-from gatepatch.deep_probe import ask
-from gatepatch.device_probe import Probe, ProbeFailure
-from gatepatch.properties import (
+from gatepatch import cli
+from gatepatch.probing import _deep_driver as d
+from gatepatch.probing import deep_probe
+from gatepatch.probing._deep_driver import LaunchAttribute, LaunchConfig, MulticastProperties
+from gatepatch.probing.deep_probe import ask
+from gatepatch.probing.device_probe import Probe, ProbeFailure
+from gatepatch.probing.properties import (
     Answer,
     Cluster,
     Multicast,
@@ -349,7 +350,7 @@ def test_a_child_does_not_outlive_its_parent(machine: Machine, tmp_path: Path) -
     pids = tmp_path / "pids"
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n"
-        "from gatepatch.deep_probe import ask; from gatepatch.properties import Question\n"
+        "from gatepatch.probing.deep_probe import ask; from gatepatch.probing.properties import Question\n"
         "ask([Question(question='pdl', device=0)], 60)"
     )
     source = str(Path(deep_probe.__file__).parents[1])

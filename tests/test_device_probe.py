@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import wheels
-from gatepatch import device_probe
 from gatepatch.arch import Arch
-from gatepatch.device_probe import Device, Probe, ProbeFailure, probe
+from gatepatch.probing import device_probe
+from gatepatch.probing.device_probe import Device, Probe, ProbeFailure, probe
 from trees import make_distribution, make_environment, write_files
 
 CUPY = """
@@ -184,8 +184,10 @@ def test_the_asking_process_loads_no_cupy(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_no_cupy(tmp_path: Path) -> None:
     python = make_environment(tmp_path) / "bin/python"
-    source = str(Path(device_probe.__file__).parents[1])
-    code = "from gatepatch import device_probe as p; r = p.probe(); print(r.reason, r.message)"
+    source = str(Path(gatepatch.__file__).parents[1])
+    code = (
+        "from gatepatch.probing import device_probe as p; r = p.probe(); print(r.reason, r.message)"
+    )
     done = subprocess.run(
         [python, "-c", code],
         env={**os.environ, "PYTHONPATH": source},
@@ -413,7 +415,7 @@ def test_what_a_probe_leaves_running_is_ended_too(
 def test_an_interruption_ends_the_probe(tmp_path: Path) -> None:
     write_files(tmp_path, {"cupy.py": HANGING})
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from gatepatch import device_probe\n"
+        "import sys; sys.path.insert(0, sys.argv[1]); from gatepatch.probing import device_probe\n"
         "try: device_probe.probe()\nexcept KeyboardInterrupt: print('interrupted')"
     )
     pids = tmp_path / "pids"
@@ -439,12 +441,12 @@ def test_an_interruption_ends_the_probe(tmp_path: Path) -> None:
 def test_a_real_cupy_without_a_driver() -> None:
     python = wheels.environment("cupy", "cupy-cuda12x>=13")
     code = (
-        "from gatepatch import device_probe as p; r = p.probe()\n"
+        "from gatepatch.probing import device_probe as p; r = p.probe()\n"
         "print(r.message if isinstance(r, p.ProbeFailure) else len(r.devices))"
     )
     done = subprocess.run(
         [python, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(device_probe.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(gatepatch.__file__).parents[1])},
         capture_output=True,
         text=True,
     )

@@ -11,8 +11,8 @@ import pytest
 
 from gatepatch import devices
 from gatepatch.arch import Arch
-from gatepatch.device_probe import Device, Probe, ProbeFailure
 from gatepatch.errors import ProbeError
+from gatepatch.probing.device_probe import Device, Probe, ProbeFailure
 
 SM120, SM121, SM90 = Arch(12, 0), Arch(12, 1), Arch(9, 0)
 ARCHS = frozenset({SM121, SM120})

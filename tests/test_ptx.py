@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gatepatch import depfile, ptx
+from gatepatch.verifying import depfile, ptx
 
 PTX = """\
 //

@@ -15,8 +15,8 @@ import fake_nvml
 import gatepatch
 from benchmarks import WITH, script, throughput, wait_for
 from gatepatch.arch import Arch
-from gatepatch.device_probe import Device
 from gatepatch.errors import UsageError
+from gatepatch.probing.device_probe import Device
 from gatepatch.trials import compiler_cache, sample, summary
 from gatepatch.trials.charts import ticks
 from gatepatch.trials.metric import InFile, InOutput, NoMetricError, higher_is_better, parse

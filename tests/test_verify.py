@@ -16,8 +16,8 @@ import pytest
 import gatepatch
 from gatepatch import cli
 from gatepatch.errors import UnknownSetError
-from gatepatch.findings import Finding
-from gatepatch.verifying import Verified
+from gatepatch.verifying.finding import Finding
+from gatepatch.verifying.verify import Verified
 from jitlike import Jit
 from lookalikes import COMM, COMMUNICATOR, FLASHINFER, HEADER, SERVER_ARGS, contents, make_server
 from ninjas import ninja_at_hand

@@ -18,9 +18,9 @@ import pytest
 
 import gatepatch
 from compilerlike import CONTEXT, UNIT, FakeCompiler, header_of, make_compiled_server
-from gatepatch.compiling import Compiled, Job
 from gatepatch.errors import UsageError
-from gatepatch.verifying import Verified
+from gatepatch.verifying.compiling import Compiled, Job
+from gatepatch.verifying.verify import Verified
 from lookalikes import contents
 from trees import site_of
 

@@ -15,12 +15,13 @@ import pytest
 
 import gatepatch
 import wheels
-from gatepatch import ninja, nvcc
+from gatepatch import ninja
 from gatepatch.arch import Arch
 from gatepatch.environment import find_environment
-from gatepatch.nvcc import Compiler
 from gatepatch.target import find_target
-from gatepatch.verifying import Verified
+from gatepatch.verifying import nvcc
+from gatepatch.verifying.nvcc import Compiler
+from gatepatch.verifying.verify import Verified
 from lookalikes import HEADER
 from trees import make_environment, python_of, site_of, write_files
 

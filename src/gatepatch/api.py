@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from gatepatch.arch import Arch
     from gatepatch.authoring.made import Made
     from gatepatch.cachecheck import Finding
-    from gatepatch.compiling import Compiled, Job
-    from gatepatch.device_probe import Probe, ProbeFailure
     from gatepatch.errors import Problem
     from gatepatch.jitcache import Module
     from gatepatch.pinning import Pinned
-    from gatepatch.properties import Question
+    from gatepatch.probing.device_probe import Probe, ProbeFailure
+    from gatepatch.probing.properties import Question
     from gatepatch.results import Result
     from gatepatch.scanning.records import ScanResult
     from gatepatch.spec import PatchSet
     from gatepatch.transaction import Recovered
     from gatepatch.trials.record import Trial
     from gatepatch.trials.trial import Teller
-    from gatepatch.verifying import Verified
+    from gatepatch.verifying.compiling import Compiled, Job
+    from gatepatch.verifying.verify import Verified
     from gatepatch.workspace import Workspace
 
 PathLike = str | Path
@@ -199,8 +199,8 @@ def verify(
     Raises:
         GatepatchError: The set cannot be read, or the environment cannot be found.
     """
-    from gatepatch import verifying
-    from gatepatch.verify_compile import Wanted
+    from gatepatch.verifying import verify as verifying
+    from gatepatch.verifying.units import Wanted
 
     wanted = Wanted(archs=_archs(archs, "--arch"), timeout=timeout, progress=progress)
     return verifying.verify(
@@ -360,10 +360,10 @@ def probe(
         progress: Is told of each question of a deep probe when it is asked.
     """
     if deep:
-        from gatepatch.deep_probe import deep_probe
+        from gatepatch.probing.deep_probe import deep_probe
 
         return deep_probe(timeout, progress)
-    from gatepatch.device_probe import probe as ask
+    from gatepatch.probing.device_probe import probe as ask
 
     return ask(timeout)
 

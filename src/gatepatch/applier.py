@@ -16,9 +16,9 @@ from gatepatch.errors import Problem, RefusedError
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.merge import new_merges
 from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
+from gatepatch.probing.requirements import wanted
 from gatepatch.reasons import refuse_unfilled
 from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
-from gatepatch.requirements import wanted
 from gatepatch.results import FileResult, Outcome, Result, SetResult
 from gatepatch.spec import Requirements
 from gatepatch.state import AppliedSet, Merge, SetFile

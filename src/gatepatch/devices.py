@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatepatch import deep_probe
 from gatepatch.arch import Arch
-from gatepatch.device_probe import Device, ProbeFailure, probe
 from gatepatch.errors import ProbeError, Problem
-from gatepatch.requirements import unmet, wanted
+from gatepatch.probing import deep_probe
+from gatepatch.probing.device_probe import Device, ProbeFailure, probe
+from gatepatch.probing.requirements import unmet, wanted
 from gatepatch.spec import Requirements
 
 NOTHING = Requirements()

@@ -164,7 +164,7 @@ class Printer:
 
     def patch_set(self, value: PatchSet) -> None:
         """Write what a set is for, and what it does to which releases."""
-        from gatepatch.requirements import wanted
+        from gatepatch.probing.requirements import wanted
 
         named = ", ".join(f"SM {arch}" for arch in sorted(value.archs))
         self.line(f"{value.name}: {value.summary}")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:  # a result is made of whatever was loaded to come to it
-    from gatepatch.device_probe import Device
     from gatepatch.gates.result import Change
+    from gatepatch.probing.device_probe import Device
     from gatepatch.spec import Advisory
 
 Outcome: TypeAlias = Literal[

@@ -10,8 +10,8 @@ import os
 import sys
 from typing import Any
 
-from gatepatch import _deep_child, _deep_questions
-from gatepatch._deep_questions import Asker
+from gatepatch.probing import _deep_child, _deep_questions
+from gatepatch.probing._deep_questions import Asker
 
 KERNELS = """
 extern "C" __global__ void endless(volatile int *flag) { while (*flag == 0) {} }

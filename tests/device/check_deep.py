@@ -16,10 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import gatepatch
-from gatepatch import deep_probe
-from gatepatch.device_probe import Device, Probe
 from gatepatch.errors import ProbeError
-from gatepatch.properties import (
+from gatepatch.probing import deep_probe
+from gatepatch.probing.device_probe import Device, Probe
+from gatepatch.probing.properties import (
     Answer,
     Cluster,
     Multicast,

@@ -18,8 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import gatepatch
-from gatepatch.device_probe import Probe
 from gatepatch.errors import ProbeError
+from gatepatch.probing.device_probe import Probe
 from gatepatch.report import to_json
 from lookalikes import contents, make_server
 

@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace
 
 import gatepatch
 from gatepatch.commands.options import seconds
-from gatepatch.device_probe import Device, Probe, ProbeFailure
 from gatepatch.errors import ProbeError, Problem
-from gatepatch.properties import Question, title
+from gatepatch.probing.device_probe import Device, Probe, ProbeFailure
+from gatepatch.probing.properties import Question, title
 from gatepatch.report import Printer, document
 
 

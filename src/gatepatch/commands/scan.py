@@ -105,7 +105,7 @@ def _visible() -> str:
     Raises:
         UsageError: There is none to be asked, or there are several kinds.
     """
-    from gatepatch.device_probe import ProbeFailure
+    from gatepatch.probing.device_probe import ProbeFailure
 
     hint = f"{sys.argv[0].rpartition('/')[2]} scan --sm 120"
     answer = gatepatch.probe()

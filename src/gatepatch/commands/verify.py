@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import gatepatch
 from gatepatch.arch import Arch
 from gatepatch.commands.options import add_environment, add_jit_roots, add_patches, seconds
-from gatepatch.compiling import Compiled, Job
 from gatepatch.errors import PendingError, UsageError
-from gatepatch.findings import Finding
-from gatepatch.judging import JudgedPlace
 from gatepatch.report import Printer, to_json
-from gatepatch.verify_compile import CompiledUnit
-from gatepatch.verifying import Verified, VerifiedFile
+from gatepatch.verifying.compiling import Compiled, Job
+from gatepatch.verifying.finding import Finding
+from gatepatch.verifying.judging import JudgedPlace
+from gatepatch.verifying.units import CompiledUnit
+from gatepatch.verifying.verify import Verified, VerifiedFile
 
 
 def arguments(parser: ArgumentParser) -> None:

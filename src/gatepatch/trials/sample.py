@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gatepatch.device_probe import Device
+from gatepatch.probing.device_probe import Device
 from gatepatch.trials.power import Sample
 
 INTERVAL = 0.5

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from gatepatch import catalog, jitcache
 from gatepatch.arch import Arch
-from gatepatch.findings import Finding
-from gatepatch.judging import JudgedPlace
-from gatepatch.obstacles import obstacles
 from gatepatch.results import Outcome, WitnessKind, together
 from gatepatch.spec import PatchSet
-from gatepatch.verify_compile import CompiledUnit, Subject, Wanted, compile_units
-from gatepatch.verify_files import Looked, look_at_set
-from gatepatch.verify_findings import about, missing, notes, strays
+from gatepatch.verifying.finding import Finding
+from gatepatch.verifying.findings import about, missing, notes, strays
+from gatepatch.verifying.judging import JudgedPlace
+from gatepatch.verifying.looked import Looked, look_at_set
+from gatepatch.verifying.obstacles import obstacles
+from gatepatch.verifying.units import CompiledUnit, Subject, Wanted, compile_units
 from gatepatch.workspace import Workspace
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from gatepatch.edits import sha256, unsplice
 from gatepatch.errors import TargetError
 from gatepatch.gates.result import Context
-from gatepatch.judging import Judged, Question, judge
 from gatepatch.planner import Inspected, inspect_set
 from gatepatch.results import Outcome
 from gatepatch.spec import PatchSet
 from gatepatch.state import AppliedSet
 from gatepatch.target import Target
+from gatepatch.verifying.judging import Judged, Question, judge
 from gatepatch.workspace import Workspace
 
 

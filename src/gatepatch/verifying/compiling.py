@@ -17,13 +17,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gatepatch import depfile, ptx
-from gatepatch.compile_cache import Cache
 from gatepatch.edits import sha256
-from gatepatch.nvcc import Compiler, Folders
-from gatepatch.ptx import Summary
 from gatepatch.signals import Noted, noted
-from gatepatch.source_tree import MARK, SourceTree
+from gatepatch.verifying import depfile, ptx
+from gatepatch.verifying.compile_cache import Cache
+from gatepatch.verifying.nvcc import Compiler, Folders
+from gatepatch.verifying.ptx import Summary
+from gatepatch.verifying.source_tree import MARK, SourceTree
 
 CLOCK_STEP = 10_000_000
 """Nanoseconds by which the clock of file systems may be late: a tick of the kernel."""

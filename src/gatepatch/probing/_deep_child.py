@@ -43,7 +43,7 @@ def _answer(questions: list[tuple[str, int, int | None]], out: TextIO) -> None:
     try:
         import cupy
 
-        from gatepatch._deep_questions import ask
+        from gatepatch.probing._deep_questions import ask
     except Exception as error:
         _say(out, unusable=_words(error))
         return

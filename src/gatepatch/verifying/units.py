@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatepatch import compiling, nvcc
 from gatepatch.arch import Arch
-from gatepatch.compile_cache import Cache, default_folder
-from gatepatch.compiling import Bench, Compiled, Job
 from gatepatch.environment import Environment
 from gatepatch.errors import TargetError, UsageError
-from gatepatch.expectations import SIDE_WORDS, Place, Side, compare
-from gatepatch.findings import Finding
 from gatepatch.loader_units import DATA
-from gatepatch.source_tree import SourceTree
 from gatepatch.spec import PatchSet, UnitSpec
 from gatepatch.target import Target
+from gatepatch.verifying import compiling, nvcc
+from gatepatch.verifying.compile_cache import Cache, default_folder
+from gatepatch.verifying.compiling import Bench, Compiled, Job
+from gatepatch.verifying.expectations import SIDE_WORDS, Place, Side, compare
+from gatepatch.verifying.finding import Finding
+from gatepatch.verifying.source_tree import SourceTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gatepatch.arch import Arch
-from gatepatch.properties import Answer
+from gatepatch.probing.properties import Answer
 
 Reason = Literal["no-cupy", "no-driver", "no-device", "timeout", "failed"]
 

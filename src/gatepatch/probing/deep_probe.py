@@ -18,8 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from gatepatch.device_probe import Probe, ProbeFailure, child_environment, end, how_it_ended, probe
-from gatepatch.properties import (
+from gatepatch.probing.device_probe import (
+    Probe,
+    ProbeFailure,
+    child_environment,
+    end,
+    how_it_ended,
+    probe,
+)
+from gatepatch.probing.properties import (
     Answer,
     Cluster,
     Multicast,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gatepatch import cachecheck, jitcache
 from gatepatch.aot import compiled_elsewhere, find_aot
-from gatepatch.findings import Finding
-from gatepatch.importing import Imported, ask, module_of
 from gatepatch.target import Target
+from gatepatch.verifying.finding import Finding
+from gatepatch.verifying.importing import Imported, ask, module_of
 from gatepatch.workspace import Workspace
 
 FLASHINFER = "flashinfer-python"

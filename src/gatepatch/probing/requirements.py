@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gatepatch.device_probe import Device
-from gatepatch.properties import (
+from gatepatch.probing.device_probe import Device
+from gatepatch.probing.properties import (
     Answer,
     Cluster,
     Multicast,

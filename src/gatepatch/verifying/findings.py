@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gatepatch.findings import Finding
 from gatepatch.spec import PatchSet
-from gatepatch.verify_files import Looked
+from gatepatch.verifying.finding import Finding
+from gatepatch.verifying.looked import Looked
 from gatepatch.workspace import Workspace
 
 

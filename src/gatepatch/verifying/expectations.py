@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gatepatch.arch import Arch
-from gatepatch.compiling import Compiled
-from gatepatch.findings import Finding
-from gatepatch.ptx import Summary
 from gatepatch.spec import Amount, Expectation, PatchSet, UnitSpec
+from gatepatch.verifying.compiling import Compiled
+from gatepatch.verifying.finding import Finding
+from gatepatch.verifying.ptx import Summary
 
 Side = Literal["before", "after"]
 SIDE_WORDS: Mapping[Side, str] = {"before": "without the set", "after": "as it is on disk"}

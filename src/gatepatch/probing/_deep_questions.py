@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gatepatch import _deep_driver as driver
+from gatepatch.probing import _deep_driver as driver
 
 LAUNCHES = 200
 """Pairs of launches that the order is looked at in."""

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from gatepatch.edits import sha256
 from gatepatch.files import write_new
-from gatepatch.ptx import Summary
-from gatepatch.source_tree import SourceTree
+from gatepatch.verifying.ptx import Summary
+from gatepatch.verifying.source_tree import SourceTree
 
 SCHEMA = 1
 KEPT = 16

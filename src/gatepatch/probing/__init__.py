@@ -1,0 +1,1 @@
+"""Ask the devices what they are, and what they can do."""

@@ -1,0 +1,1 @@
+"""Say again, from the bytes on disk, whether a set is applied and has its effect."""
