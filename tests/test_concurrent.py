@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Mapping
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 
 import gatepatch
 from crashing import SignalAt, result_of, start_child
-from gatepatch import carried
+from gatepatch import applier, carried
+from gatepatch.environment import find_environment
 from gatepatch.results import Result
+from gatepatch.workspace import Workspace
 from trees import make_distribution, make_environment, site_of
 
 NEVER = SignalAt(0)
@@ -119,3 +122,29 @@ def test_what_is_changed_after_the_first_look_is_seen(
     monkeypatch.setattr(carried, "already_applied", then_another_applies)
     result = gatepatch.apply("first", prefix=prefix, patches=[patches], assume="sm_120")
     assert result.outcome == "already-applied"
+
+
+def test_a_set_that_went_and_came_back_within_a_second_is_noticed(
+    prefix: Path, patches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever planned in between saw files that were neither the one nor the other."""
+
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Stopped:
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(applier, "datetime", Stopped)
+    for name in ("second", "first"):
+        gatepatch.apply(name, prefix=prefix, patches=[patches], assume="sm_120")
+    state = site_of(prefix) / ".gatepatch" / "state.json"
+    document, seen = state.read_bytes(), _stamp(prefix)
+    assert _stamp(prefix) == seen
+    gatepatch.revert("first", prefix=prefix)
+    gatepatch.apply("first", prefix=prefix, patches=[patches], assume="sm_120")
+    assert state.read_bytes() == document
+    assert _stamp(prefix) != seen
+
+
+def _stamp(prefix: Path) -> object:
+    return Workspace(find_environment(prefix=prefix)).stamp()

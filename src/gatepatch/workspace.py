@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from gatepatch import trialmark
+from gatepatch import store, trialmark
 from gatepatch.environment import Environment
 from gatepatch.errors import GatepatchError
 from gatepatch.state import State
@@ -84,7 +84,21 @@ class Workspace:
         """What differs once anything was committed, even if it was taken back since.
 
         The state folder comes and goes with what is applied, and leaves its mark on the folder
-        that it lies in.
+        that it lies in. A set that went and came back within a second leaves an equal document,
+        but another file.
         """
         folders = [(folder, folder.stat().st_mtime_ns) for folder in self.environment.paths]
-        return folders, [(root.path, read_state(root)) for root in self.roots()]
+        return folders, [(root.path, _identity(root)) for root in self.roots()]
+
+
+def _identity(root: Root) -> list[tuple[int, int] | None]:
+    """Which state folder and which document stand there, and since when."""
+    found: list[tuple[int, int] | None] = []
+    for path in (root.state_dir, root.state_dir / store.STATE):
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            found.append(None)
+        else:
+            found.append((stat.st_ino, stat.st_mtime_ns))
+    return found
