@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import gatepatch
 import wheels
 from gatepatch.arch import Arch
 from gatepatch.probing import device_probe
