@@ -32,6 +32,7 @@ from gatepatch.gates.python_scope import (
 )
 from gatepatch.gates.python_values import (
     Callee,
+    Choice,
     Const,
     Frame,
     Opaque,
@@ -250,7 +251,8 @@ class Evaluator:
         if known is not None:
             return known
         value = self._value(node, frame)
-        return self.whole(node, frame) if has_many(value) else value
+        many = isinstance(value, Choice) and has_many(value)
+        return self.whole(node, frame) if many else value
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         match node:
@@ -301,6 +303,8 @@ class Evaluator:
 
     def _predicate(self, node: ast.expr, frame: Frame) -> Value | None:
         """A predicate whose meaning the set gives: by its source, or its dotted name."""
+        if not self._last_names:
+            return None
         called = node.func if isinstance(node, ast.Call) else node
         last = getattr(called, "attr", None) or getattr(called, "id", None)
         if last not in self._last_names:

@@ -13,7 +13,7 @@ from gatepatch.scanning.records import Effect, Guards
 
 _PDL = re.compile(
     rb"griddepcontrol\.\w+|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion"
-    rb"|\w*griddepcontrol\w*|launch_dependent_grids|wait_on_dependent_grids"
+    rb"|griddepcontrol_?\w*|launch_dependent_grids|wait_on_dependent_grids"
 )
 _TRAP = re.compile(rb"__trap\s*\(|__brkpt\s*\(|\basm\b[^;\"]*\"\s*(?:trap|brkpt)")
 _ASM = re.compile(

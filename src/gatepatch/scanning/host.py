@@ -63,7 +63,10 @@ def lines(source: bytes) -> list[tuple[int, int]]:
             end = source.find(b"\n", place)
             end = len(source) if end < 0 else end
             if start not in found and COMPARED.search(source, start, end):
-                found[start] = end
+                line = source[start:end].lstrip()
+                # A directive is read as one; a macro's text is code.
+                if not line.startswith(b"#") or line[1:].lstrip().startswith(b"define"):
+                    found[start] = end
             place = source.find(word, end)
     return sorted(found.items())
 

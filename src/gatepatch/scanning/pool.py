@@ -19,7 +19,7 @@ Job: TypeAlias = "tuple[str, str, str]"
 Done: TypeAlias = "tuple[Sequence[Job], list[dict[str, Any]]]"
 
 _FILES = 64
-_BYTES = 3_000_000
+_BYTES = 2_000_000
 _LOST = {"tree": "own", "gates": [], "problem": "the process that read it has died"}
 
 
