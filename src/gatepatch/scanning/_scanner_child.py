@@ -19,9 +19,6 @@ from typing import Any
 
 from gatepatch.scanning.one_file import Scanner
 
-_BATCHES = 3
-"""After how many batches rubbish is looked for."""
-
 _MEMORY = 2 << 30
 """Bytes of address space: a file that takes more is given up, and said to be."""
 
@@ -39,17 +36,14 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     warnings.simplefilter("ignore")  # what a scanned file's literals deserve is not of concern
     sys.setrecursionlimit(4000)
-    gc.disable()  # syntax trees are many objects, and little rubbish
+    gc.set_threshold(200_000, 10, 20)  # syntax trees are many objects, and little rubbish
     scanners: dict[str, Scanner] = {}
-    batches = 0
     for line in sys.stdin:
         answers: list[Any] = []
         for key, path, file in json.loads(line):
             if key not in scanners:
                 scanners = {key: Scanner(Path(key.partition("\0")[0]))}
             answers.append(scanners[key].scan(path, file))
-        if (batches := batches + 1) % _BATCHES == 0:
-            gc.collect()
         sys.stdout.write(json.dumps(answers, separators=(",", ":")) + "\n")
         sys.stdout.flush()
     return 0

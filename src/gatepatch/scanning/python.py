@@ -19,7 +19,7 @@ from gatepatch.scanning.records import Kind
 from gatepatch.scanning.speaking import speaks
 from gatepatch.verdict import Verdict
 
-_KEPT = 1_500_000
+_KEPT = 1_000_000
 """How many bytes of source are kept as syntax."""
 
 _NAMED = re.compile(r"(?:sm|compute|sm_)_?\d{2,3}[af]?")
