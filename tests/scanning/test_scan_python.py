@@ -105,6 +105,16 @@ SHAPES = [
         id="an alias of a flag, by its name",
     ),
     pytest.param(
+        "def f(p):\n    if p.has_device_capability(100):\n        return 1\n",
+        ("predicate", BLACKWELL),
+        id="a platform's method that names the lowest",
+    ),
+    pytest.param(
+        "def f(p):\n    return not p.is_device_capability_family(120)\n",
+        ("predicate", "70 72 75 80 86 87 88 89 90 100 103 110 130"),
+        id="a platform's method that names a family",
+    ),
+    pytest.param(
         "def f(flags):\n    return flags(supported_major_versions=[9, 10])\n",
         ("list", "90 100 103"),
         id="a list that is handed on",

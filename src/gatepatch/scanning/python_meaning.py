@@ -39,6 +39,13 @@ _CAPABILITY = frozenset(
 )
 """Functions that return a pair in every package seen: PyTorch's own, and what wraps it."""
 
+_PLATFORM: Mapping[str, Callable[[Arch, Arch], bool]] = {
+    "has_device_capability": lambda arch, asked: arch >= asked,
+    "is_device_capability": lambda arch, asked: arch == asked,
+    "is_device_capability_family": lambda arch, asked: arch.major == asked.major,
+}
+"""Methods of vLLM's platforms, and of what was made after them: the number is 100 or (10, 0)."""
+
 _TRANSPARENT = frozenset({"const_expr", "bool"})
 """Functions whose truth is that of what they are given."""
 
@@ -48,6 +55,16 @@ _SHORT = 30
 
 _LONG = 400
 """How much is shown of a part of a condition that is not evaluated."""
+
+
+def _number(value: Value) -> Arch | None:
+    """The architecture that a constant such as 100 or ``(10, 0)`` is."""
+    match value:
+        case Const(value=(int(major), int(minor))):
+            return Arch(major, minor)
+        case Const(value=int(number)) if 50 <= number < 200:
+            return Arch(*divmod(number, 10))
+    return None
 
 
 def _bare(text: str) -> str:
@@ -115,6 +132,10 @@ class ByName(Evaluator):
             name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
             if name in _CAPABILITY:
                 return self.device((self.arch.major, self.arch.minor))
+            if name in _PLATFORM and node.args:
+                number = _number(self.value(node.args[0], frame))
+                if number is not None:
+                    return self._by_name(_PLATFORM[name](self.arch, number))
             if name in _TRANSPARENT and len(node.args) == 1:
                 return self.value(node.args[0], frame)
         return self._predicated(super()._value(node, frame))
