@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gatepatch
+from gatepatch import release
 from gatepatch.errors import GatepatchError, RefusedError
 from gatepatch.loader import load
 from gatepatch.results import FileResult, Result
@@ -249,3 +250,23 @@ def test_a_recipe_does_not_depend_on_the_order_in_which_sets_iterate(tmp_path: P
     assert [first.recipe(f) for t in first.targets for f in t.files] == [
         second.recipe(f) for t in second.targets for f in t.files
     ]
+
+
+def test_the_package_index_is_asked_for_pre_releases_on_demand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def pip(*words: str) -> str:
+        asked.append(words)
+        return "toy (2)\nAvailable versions: 2rc1, 1, 1.10, 1.9\n"
+
+    monkeypatch.setattr(release, "_pip", pip)
+    assert [str(version) for version in release.versions("toy", pre=True)] == [
+        "1",
+        "1.9",
+        "1.10",
+        "2rc1",
+    ]
+    release.versions("toy")
+    assert asked == [("index", "versions", "--pre", "toy"), ("index", "versions", "toy")]

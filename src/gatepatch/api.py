@@ -488,6 +488,7 @@ def pin(
     patches: Sequence[PathLike] = (),
     sources: Sequence[PathLike] = (),
     releases: Sequence[str] = (),
+    pre: bool = False,
     check: bool = False,
     progress: Callable[[Pinned], None] = lambda pinned: None,
 ) -> tuple[Pinned, ...]:
@@ -498,6 +499,7 @@ def pin(
         patches: Folders of your own patch sets.
         sources: Folders of wheels, or wheels; the package index is asked where there is none.
         releases: Such as ``sglang==0.5.9``; every version in the set's ranges where there is none.
+        pre: Pin pre-releases that the package index has too.
         check: Write nothing; say where the pins differ from what would be written.
         progress: Is told of each release when it is done.
 
@@ -507,7 +509,7 @@ def pin(
     from gatepatch import catalog, pinning
 
     patch_set = catalog.load(name, _paths(patches))
-    found = pinning.releases(patch_set, _paths(sources), releases)
+    found = pinning.releases(patch_set, _paths(sources), releases, pre=pre)
     return pinning.pin_releases(patch_set, found, check=check, progress=progress)
 
 

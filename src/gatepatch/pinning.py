@@ -189,7 +189,11 @@ def folder_of(patch_set: PatchSet) -> Path:
 
 
 def releases(
-    patch_set: PatchSet, sources: Sequence[Path] = (), wanted: Sequence[str] = ()
+    patch_set: PatchSet,
+    sources: Sequence[Path] = (),
+    wanted: Sequence[str] = (),
+    *,
+    pre: bool = False,
 ) -> Iterable[Release]:
     """The releases to pin.
 
@@ -197,6 +201,7 @@ def releases(
         patch_set: The set.
         sources: Folders of wheels, or wheels; the package index is asked where there is none.
         wanted: Such as ``sglang==0.5.9``; every version in the set's ranges where there is none.
+        pre: Whether the package index is asked for pre-releases too.
     """
     named = [tuple(text.split("==", 1)) for text in wanted]
     for text, parts in zip(wanted, named, strict=True):
@@ -214,7 +219,7 @@ def releases(
         for version in (
             [Version(v) for d, v in named if d == distribution]
             if named
-            else release.versions(distribution)
+            else release.versions(distribution, pre=pre)
         ):
             if named or _covers(patch_set, distribution, version):
                 yield release.fetch(distribution, version)

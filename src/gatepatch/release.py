@@ -101,13 +101,17 @@ def releases_in(folder: Path) -> Iterator[Release]:
             yield open_release(archive)
 
 
-def versions(distribution: str) -> tuple[Version, ...]:
-    """Every version that the package index has, pre-releases left out, the oldest first.
+def versions(distribution: str, *, pre: bool = False) -> tuple[Version, ...]:
+    """Every version that the package index has, the oldest first.
+
+    Args:
+        distribution: Canonical name.
+        pre: Whether pre-releases count too.
 
     Raises:
         TargetError: pip cannot ask it.
     """
-    output = _pip("index", "versions", distribution)
+    output = _pip("index", "versions", *(["--pre"] if pre else []), distribution)
     match = re.search(r"^\s*Available versions: (.*)$", output, re.MULTILINE)
     if match is None:
         raise TargetError(f"pip lists no versions of {distribution}")

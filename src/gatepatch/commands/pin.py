@@ -31,6 +31,9 @@ def arguments(parser: ArgumentParser) -> None:
         help="only this release; every version in the set's ranges unless one is named",
     )
     parser.add_argument(
+        "--pre", action="store_true", help="pre-releases that the package index has too"
+    )
+    parser.add_argument(
         "--check",
         action="store_true",
         help="write nothing; exit 1 where a pin is not what would be written",
@@ -49,6 +52,7 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
         patches=options.patches,
         sources=options.sources,
         releases=options.release,
+        pre=options.pre,
         check=options.check,
         progress=progress,
     )
