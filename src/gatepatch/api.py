@@ -555,9 +555,11 @@ def scan(
     kinds: Sequence[str] = (),
     paths: Sequence[str] = (),
     cached: bool = True,
+    sarif: PathLike | None = None,
+    html: PathLike | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ScanResult:
-    """List the architecture gates of installed distributions. Writes nothing but its own cache.
+    """List the architecture gates of installed distributions. Writes its cache, and files if named.
 
     Args:
         distributions: Which to scan; all that hold gates for none.
@@ -570,16 +572,25 @@ def scan(
         kinds: Give gates of these kinds only.
         paths: Give gates in files that match one of these patterns, or lie in one of these folders.
         cached: Whether earlier results may be used, and are kept for the next time.
+        sarif: File for the gates as SARIF 2.1.0; not written for None.
+        html: File for a page to filter and read; not written for None.
         progress: Is told how many files are done, and of how many.
 
     Raises:
         TargetError: A distribution is not installed, or cannot be read.
-        UsageError: An architecture or a kind is not known.
+        UsageError: An architecture or a kind is not known, or a file's folder is not there.
+        GatepatchError: A file cannot be written.
     """
     from gatepatch.environment import find_environment
     from gatepatch.scanning import scan as scanning
+    from gatepatch.scanning import writing
 
-    return scanning.scan(
+    files = writing.Files(
+        sarif=Path(sarif) if sarif is not None else None,
+        html=Path(html) if html is not None else None,
+    )
+    files.check()
+    result = scanning.scan(
         find_environment(python=python, prefix=prefix),
         distributions,
         scanning.Query(
@@ -592,6 +603,7 @@ def scan(
         ),
         progress,
     )
+    return writing.write(result, files)
 
 
 @contextlib.contextmanager

@@ -45,6 +45,12 @@ def arguments(parser: ArgumentParser) -> None:
         help="show gates in these files or folders only",
     )
     parser.add_argument(
+        "--sarif", metavar="FILE", help="write them as SARIF 2.1.0 too, for code hosts and editors"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="write a page to filter and read too; it needs nothing else"
+    )
+    parser.add_argument(
         "--no-cache", action="store_true", help="use no earlier results, and keep none"
     )
     add_environment(parser)
@@ -85,6 +91,8 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
             kinds=options.kind,
             paths=options.path,
             cached=not options.no_cache,
+            sarif=options.sarif,
+            html=options.html,
             progress=progress,
         )
     finally:
@@ -94,6 +102,9 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
     else:
         for line in table(result, out):
             out.line(line)
+    for written in result.written:
+        left = f", {written.left_out} left out" if written.left_out else ""
+        err.line(f"{written.format} written: {written.file} ({written.gates} gates{left})")
     for problem in result.problems:
         err.warnings([str(problem)])
     return 0

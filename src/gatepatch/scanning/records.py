@@ -50,6 +50,14 @@ KINDS: Mapping[Kind, str] = {
 }
 """What each kind of gate is."""
 
+ANSWERS: Mapping[Answer, str] = {
+    "admits": "lets it through",
+    "shuts": "turns it away",
+    "depends": "depends on what else it tests",
+    "unknown": "cannot be told",
+}
+"""What each answer says of an architecture."""
+
 Effect: TypeAlias = Literal["raises", "returns", "default", "trap", "pdl", "body", "code", "value"]
 
 EFFECTS: Mapping[Effect, str] = {
@@ -173,6 +181,22 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A file that a scan's findings were written to.
+
+    Args:
+        file: Where it is.
+        gates: How many gates stand in it.
+        left_out: How many do not, because code hosts take no more.
+    """
+
+    file: str
+    format: Literal["sarif", "html"]
+    gates: int
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
     """What a scan found.
 
@@ -185,6 +209,7 @@ class ScanResult:
         folded: The trees that were only counted.
         problems: Files that could not be read, and why.
         cached: How many files' results came from the cache.
+        written: The files that the findings were written to.
     """
 
     environment: str
@@ -195,4 +220,5 @@ class ScanResult:
     folded: tuple[Folded, ...] = ()
     problems: tuple[Problem, ...] = ()
     cached: int = 0
+    written: tuple[Written, ...] = ()
     command: str = "scan"

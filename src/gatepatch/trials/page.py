@@ -6,17 +6,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from html import escape
 
+from gatepatch import webpage
 from gatepatch.trials import charts, summary
 from gatepatch.trials.record import Run, Trial
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --faint: #5c6670; --line: #d8dde2;
-  --paper: #ffffff; --without: #2f6db5; --with: #c8641b; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ec; --faint: #9aa5b0; --line: #3a4249;
-  --paper: #15191d; --without: #6aa5e8; --with: #ef9a57; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+:root { --without: #2f6db5; --with: #c8641b; }
+@media (prefers-color-scheme: dark) { :root { --without: #6aa5e8; --with: #ef9a57; } }
 p.reason { font-size: 1.15rem; }
 svg { width: 100%; height: auto; }
 svg text { font-size: 12px; fill: var(--faint); } svg .end { text-anchor: end; }
@@ -28,10 +24,6 @@ polyline { fill: none; stroke-width: 1.5; } polyline.without { stroke: var(--wit
 polyline.with { stroke: var(--with); } .band { opacity: .1; }
 .band.without { fill: var(--without); } .band.with { fill: var(--with); }
 .key { font-weight: 600; } .key.without { color: var(--without); } .key.with { color: var(--with); }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; } td.number { text-align: right; }
-pre { overflow-x: auto; padding: .6rem; border: 1px solid var(--line); }
 """
 
 _HEADLINES = {
@@ -58,13 +50,7 @@ def render(trial: Trial) -> str:
         *_facts(trial),
         *_repeat(trial),
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body>\n</html>\n"
-    )
+    return webpage.page(title, body, style=_STYLE)
 
 
 def _figures(trial: Trial) -> str:
