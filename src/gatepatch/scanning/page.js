@@ -48,6 +48,14 @@
     return details;
   }
 
+  // The first line stands where the condition began, the others where the file has them.
+  function dedented(text) {
+    const [first, ...rest] = text.split("\n");
+    const indents = rest.filter((line) => line.trim()).map((line) => line.search(/\S/));
+    const cut = Math.max(0, Math.min(...indents) - 4);
+    return [first, ...rest.map((line) => line.slice(cut))].join("\n");
+  }
+
   function guards(gate) {
     const parts = [data.effects[gate.effect]];
     if (gate.lines > 1) parts.push(`${gate.lines} lines`);
@@ -66,7 +74,7 @@
     const kind = make("span", "", `${gate.kind}${within}`);
     kind.title = data.kinds[gate.kind];
     head.append(make("span", "line", `line ${gate.line}: `), kind);
-    what.append(head, make("code", "", gate.text), guards(gate));
+    what.append(head, make("code", "", dedented(gate.text)), guards(gate));
     if (gate.compiled) what.append(make("p", "", `nothing compiled: ${gate.compiled}`));
     for (const reason of gate.unknown) what.append(make("p", "", `not known: ${reason}`));
     if (gate.rejects) what.append(make("p", "", "turns away where the condition holds"));
@@ -92,32 +100,51 @@
     $("gates").append(part);
     $("more").hidden = drawn >= shown.length;
     $("more").textContent = `show more (${drawn} of ${shown.length})`;
+    // Only a button that is newly watched is told of where it is already in view.
+    watcher.disconnect();
+    if (!$("more").hidden) watcher.observe($("more"));
   }
 
-  const FIELDS = ["text", "show", "distribution", "kind", "effect", "tree"];
+  const watcher = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) more();
+  }, { rootMargin: "1200px" });
 
-  function matches(gate, wanted, words) {
-    if (wanted.show === "out" && !gate.out) return false;
-    if (wanted.show === "unknown" && !gate.unknown.length) return false;
-    for (const name of ["distribution", "kind", "effect", "tree"]) {
-      if (wanted[name] && gate[name] !== wanted[name]) return false;
+  const CHOICES = ["show", "distribution", "kind", "effect", "tree"];
+  const FIELDS = ["text", ...CHOICES];
+
+  function answers(gate, name, value) {
+    if (name !== "show") return !value || gate[name] === value;
+    return value === "all" || (value === "out" ? gate.out : gate.unknown.length > 0);
+  }
+
+  // Each choice says how many gates it would leave, the other choices being as they are.
+  function recount(found, wanted) {
+    for (const name of CHOICES) {
+      const others = CHOICES.filter((other) => other !== name);
+      const left = found.filter((gate) => others.every((o) => answers(gate, o, wanted[o])));
+      for (const option of $(name).options) {
+        const number = left.filter((gate) => answers(gate, name, option.value)).length;
+        option.textContent = `${option.dataset.words} (${number.toLocaleString("en")})`;
+      }
     }
-    return words.every((word) => gate.hay.includes(word));
   }
 
   function filter() {
     const wanted = Object.fromEntries(FIELDS.map((name) => [name, $(name).value]));
     const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
-    shown = gates.filter((gate) => matches(gate, wanted, words));
+    const found = gates.filter((gate) => words.every((word) => gate.hay.includes(word)));
+    shown = found.filter((gate) => CHOICES.every((name) => answers(gate, name, wanted[name])));
+    recount(found, wanted);
     drawn = 0;
     $("gates").replaceChildren();
-    $("count").textContent = `${shown.length} of ${gates.length} gates`;
+    const [some, all] = [shown.length, gates.length].map((n) => n.toLocaleString("en"));
+    $("count").textContent = `${some} of ${all} gates`;
     $("none").hidden = shown.length > 0;
     more();
     const told = FIELDS.filter((name) => wanted[name] !== $(name).dataset.plain)
       .map((name) => [name, wanted[name]]);
     try {
-      history.replaceState(null, "", `#${new URLSearchParams(told)}`);
+      history.replaceState(null, "", told.length ? `#${new URLSearchParams(told)}` : "#");
     } catch { /* a browser may refuse it for a file; the filter works without */ }
   }
 
@@ -139,9 +166,6 @@
   $("filter").addEventListener("reset", () => setTimeout(filter));
   $("more").addEventListener("click", more);
   window.addEventListener("hashchange", () => { restore(); filter(); });
-  new IntersectionObserver((entries) => {
-    if (entries.some((entry) => entry.isIntersecting) && drawn < shown.length) more();
-  }, { rootMargin: "1200px" }).observe($("more"));
 
   restore();
   filter();

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
@@ -175,18 +175,18 @@ def _short(text: str) -> str:
 def _select(
     name: str,
     label: str,
-    rows: Iterable[tuple[str, str, int]],
+    rows: Sequence[tuple[str, str, int]],
     *,
     plain: str,
     title: Mapping[Any, str] | None = None,
 ) -> str:
     options = "".join(
-        f'<option value="{escape(value)}" title="{escape((title or {}).get(value, text))}"'
+        f'<option value="{escape(value)}" data-words="{escape(text)}" title="{escape((title or {}).get(value, text))}"'
         f"{' selected' * (value == plain)}>{escape(text)} ({count:,})</option>"
         for value, text, count in rows
     )
     return (
-        f'<label>{escape(label)}<select id="{name}" data-plain="{escape(plain)}">{options}'
+        f'<label{" hidden" * (len(rows) == 2)}>{escape(label)}<select id="{name}" data-plain="{escape(plain)}">{options}'
         "</select></label>"
     )
 

@@ -53,7 +53,7 @@ KINDS: Mapping[Kind, str] = {
 ANSWERS: Mapping[Answer, str] = {
     "admits": "lets it through",
     "shuts": "turns it away",
-    "depends": "depends on what else it tests",
+    "depends": "hangs on what else it tests",
     "unknown": "cannot be told",
 }
 """What each answer says of an architecture."""
