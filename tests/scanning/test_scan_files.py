@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -239,8 +240,21 @@ def test_what_cannot_be_written_is_refused_before_the_scan(
     )
     with pytest.raises(UsageError, match=f"{prefix} is a folder, not a file"):
         gatepatch.scan(["toy"], sm="120", prefix=prefix, sarif=prefix)
+    os.mkfifo(prefix / "pipe")
+    with pytest.raises(UsageError, match="pipe is a device or a pipe, not a file"):
+        gatepatch.scan(["toy"], sm="120", prefix=prefix, sarif=prefix / "pipe")
+    (prefix / "link").symlink_to("x")
+    with pytest.raises(UsageError, match="--sarif and --html name one file"):
+        gatepatch.scan(["toy"], sm="120", prefix=prefix, sarif=prefix / "x", html=prefix / "link")
     with pytest.raises(UsageError, match="--sarif and --html name one file"):
         gatepatch.scan(["toy"], sm="120", prefix=prefix, sarif=prefix / "x", html=prefix / "x")
+
+
+def test_a_link_stays_and_the_file_behind_it_is_written(prefix: Path) -> None:
+    (prefix / "link.html").symlink_to("behind.html")
+    gatepatch.scan(["toy"], sm="120", prefix=prefix, html=prefix / "link.html")
+    assert (prefix / "link.html").is_symlink()
+    assert (prefix / "behind.html").read_text().startswith("<!doctype html>")
 
 
 def test_a_file_that_cannot_be_written_is_named_and_the_old_one_stays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,13 +25,14 @@ class Files:
         """Refuse, before minutes of scanning, what cannot be written afterwards.
 
         Raises:
-            UsageError: A folder is not there, or a file is one; or both are the same file.
+            UsageError: A folder is not there, or a file is none; or both are the same file.
         """
         for option, path in (("--sarif", self.sarif), ("--html", self.html)):
             if path is None:
                 continue
-            if path.is_dir():
-                raise UsageError(Problem(where=option, message=f"{path} is a folder, not a file"))
+            if path.exists() and not path.is_file():  # a pipe is not to be put aside by a file
+                what = "a folder" if path.is_dir() else "a device or a pipe"
+                raise UsageError(Problem(where=option, message=f"{path} is {what}, not a file"))
             if not path.parent.is_dir():
                 raise UsageError(
                     Problem(
@@ -39,12 +41,14 @@ class Files:
                         hint=f"mkdir -p {path.parent}",
                     )
                 )
-        if self.sarif is not None and self.html is not None and _same(self.sarif, self.html):
+        named = [path for path in (self.sarif, self.html) if path is not None]
+        if len({*map(_behind, named)}) < len(named):
             raise UsageError(f"--sarif and --html name one file, {self.html}")
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+def _behind(path: Path) -> Path:
+    """What a link leads to, so that the link stays."""
+    return Path(os.path.realpath(path))  # Path.resolve raises where links lead in a circle
 
 
 def write(result: ScanResult, files: Files) -> ScanResult:
@@ -69,7 +73,7 @@ def _write(result: ScanResult, files: Files) -> Iterator[Written]:
 
 def _put(path: Path, data: bytes) -> None:
     try:
-        write_new(path, data)
+        write_new(_behind(path), data)
     except OSError as error:
         why = error.strerror or str(error)
         raise GatepatchError(
