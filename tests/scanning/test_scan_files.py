@@ -99,6 +99,15 @@ def test_sarif_levels_say_whether_a_gate_leaves_the_architecture_out(prefix: Pat
     assert result["properties"]["guards"]["effect"] == "raises"
 
 
+def test_a_condition_is_no_placeholder_and_no_link_in_a_message(prefix: Path) -> None:
+    (site_of(prefix) / "toy" / "core.py").write_text(
+        "def run(major, t):\n    return major == 10 and t[0](1) == f'{0}'\n"
+    )
+    (result,) = by_path(written(prefix))["toy/core.py"]
+    assert result["message"]["text"].startswith("major == 10 and t[0] (1) == f'{{0}}': leaves")
+    assert result["properties"]["condition"] == "major == 10 and t[0](1) == f'{0}'"
+
+
 def test_fingerprints_survive_a_move_of_lines_and_tell_equal_gates_apart(prefix: Path) -> None:
     def prints(run: Mapping[str, Any]) -> list[str]:
         return [r["partialFingerprints"]["primaryLocationLineHash"] for r in run["results"]]

@@ -118,7 +118,7 @@ def _result(finding: Finding, result: ScanResult, base: str, fingerprint: str) -
         "ruleId": finding.kind,
         "ruleIndex": _RULES[finding.kind],
         **_severity(finding),
-        "message": {"text": _message(finding, result)},
+        "message": _message(finding, result),
         "locations": [location],
         # GitHub tells alerts apart by the second name, and by no other.
         "partialFingerprints": {
@@ -151,7 +151,12 @@ def _severity(finding: Finding) -> dict[str, str]:
     return {"kind": "informational", "level": "none"}  # only "fail" may have another level
 
 
-def _message(finding: Finding, result: ScanResult) -> str:
+def _text(text: str) -> dict[str, str]:
+    """A message: ``{0}`` in one is a placeholder, and ``[0](1)`` is a link (3.11.5, 3.11.6)."""
+    return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+
+
+def _message(finding: Finding, result: ScanResult) -> dict[str, str]:
     if finding.leaves_out:
         says = f"leaves {result.sm} out and admits {' or '.join(result.like)}"
     elif finding.unknown:
@@ -164,7 +169,7 @@ def _message(finding: Finding, result: ScanResult) -> str:
     compiled = f" Nothing is compiled for those it shuts: {finding.compiled}." * bool(
         finding.compiled
     )
-    return f"{' '.join(finding.text.split())}: {says}. {guards}{compiled}"
+    return _text(f"{' '.join(finding.text.split())}: {says}. {guards}{compiled}")
 
 
 def fingerprints(findings: Iterable[Finding]) -> Iterator[str]:
@@ -200,4 +205,4 @@ def _notifications(result: ScanResult, written: int) -> Iterator[dict[str, Any]]
 
 
 def _note(level: str, text: str) -> dict[str, Any]:
-    return {"level": level, "message": {"text": text}}
+    return {"level": level, "message": _text(text)}
