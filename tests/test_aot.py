@@ -250,9 +250,23 @@ def test_apply_refuses_links_that_flashinfer_follows(server: Path, tmp_path: Pat
     assert contents(server) == before
 
 
-def test_one_linked_source_is_no_reason_to_refuse(server: Path, tmp_path: Path) -> None:
+def test_apply_refuses_a_linked_source(server: Path, tmp_path: Path) -> None:
+    """After a revert the link's old mtime would keep the patched binary."""
     header = site_of(server) / HEADER
     header.rename(tmp_path / "header")
     header.symlink_to(tmp_path / "header")
+    before = contents(server)
+    with pytest.raises(RefusedError, match="is a link, so a JIT would not see") as error:
+        gatepatch.apply(SET, prefix=server, assume="sm_120")
+    assert "--link-mode copy" in str(error.value)
+    assert contents(server) == before
+
+
+def test_a_linked_python_file_is_no_reason_to_refuse(server: Path, tmp_path: Path) -> None:
+    module = site_of(server) / "flashinfer/jit/comm.py"
+    module.rename(tmp_path / "comm")
+    module.symlink_to(tmp_path / "comm")
     gatepatch.apply(SET, prefix=server, assume="sm_120")
-    assert b"< 1300" in header.read_bytes()
+    assert b"12" in module.read_bytes()
+    gatepatch.revert(prefix=server)
+    assert module.is_symlink()

@@ -22,7 +22,7 @@ from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
 from gatepatch.results import FileResult, Outcome, Result, SetResult
 from gatepatch.spec import Requirements
 from gatepatch.state import AppliedSet, Merge, SetFile
-from gatepatch.target import Root
+from gatepatch.target import Root, Target
 from gatepatch.transaction import Committed, commit
 from gatepatch.unfinished import settled
 from gatepatch.workspace import Workspace
@@ -311,7 +311,7 @@ def _prebuilt(workspace: Workspace, made: SetPlan, options: Options) -> tuple[Ao
 
     Raises:
         RefusedError: There are some, and the user has not asked to hide them; or FlashInfer
-            compiles other sources.
+            compiles other sources, or sources that are links.
     """
     names = _jit(made.targets)
     flashinfer = workspace.target("flashinfer-python")
@@ -321,14 +321,43 @@ def _prebuilt(workspace: Workspace, made: SetPlan, options: Options) -> tuple[Ao
                 message=f"links into an installer's cache, and FlashInfer compiles the sources "
                 f"there, so a patched one has no effect: {folder}",
                 where=str(flashinfer.locate("flashinfer/jit/env.py")),
-                hint="install it without links: uv pip install --link-mode copy --no-deps "
-                f"--reinstall-package flashinfer-python flashinfer-python=={flashinfer.version}",
+                hint=_without_links(flashinfer),
             )
         )
-    binaries = find_aot(workspace.environment, workspace.target("flashinfer-python"), names)
+    if linked := [problem for target in made.targets for problem in _linked(target)]:
+        raise RefusedError(linked)
+    binaries = find_aot(workspace.environment, flashinfer, names)
     if binaries and not options.hide_aot:
         raise RefusedError([_aot_problem(binary, made.patch_set.name) for binary in binaries])
     return binaries
+
+
+def _linked(planned: PlannedTarget) -> list[Problem]:
+    """The sources of JIT modules that are links.
+
+    A revert would put the link back, and with it the mtime of what it leads to: ninja would find
+    the patched binary newer than its source, and keep it (seen, in a cache that is not known here).
+    """
+    target, spec = planned.target, planned.spec
+    if target is None or spec is None or not spec.jit:
+        return []
+    return [
+        Problem(
+            message="is a link, so a JIT would not see that it is put back",
+            where=str(target.root.path / file.path),
+            hint=_without_links(target),
+        )
+        for file in planned.files
+        if file.edits and not file.name.endswith(".py")
+        if file.classified.image is not None and file.classified.image.link is not None
+    ]
+
+
+def _without_links(target: Target) -> str:
+    return (
+        "install it without links: uv pip install --link-mode copy --no-deps "
+        f"--reinstall-package {target.distribution} {target.distribution}=={target.version}"
+    )
 
 
 def _aot_problem(binary: AotBinary, name: str) -> Problem:
