@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from gatepatch.probing.device_probe import Probe, ProbeFailure
     from gatepatch.probing.properties import Question
     from gatepatch.results import Result
+    from gatepatch.scanning.against import Comparison
+    from gatepatch.scanning.chosen import Chosen
     from gatepatch.scanning.records import ScanResult
+    from gatepatch.scanning.scan import Query
     from gatepatch.spec import PatchSet
     from gatepatch.transaction import Recovered
     from gatepatch.trials.record import Trial
@@ -554,6 +557,7 @@ def scan(
     everything: bool = False,
     kinds: Sequence[str] = (),
     paths: Sequence[str] = (),
+    within: Sequence[str] = (),
     cached: bool = True,
     sarif: PathLike | None = None,
     html: PathLike | None = None,
@@ -571,6 +575,7 @@ def scan(
             that leave the architecture out or cannot be told.
         kinds: Give gates of these kinds only.
         paths: Give gates in files that match one of these patterns, or lie in one of these folders.
+        within: Give gates in these functions or classes only; their last names are enough.
         cached: Whether earlier results may be used, and are kept for the next time.
         sarif: File for the gates as SARIF 2.1.0; not written for None.
         html: File for a page to filter and read; not written for None.
@@ -593,17 +598,114 @@ def scan(
     result = scanning.scan(
         find_environment(python=python, prefix=prefix),
         distributions,
-        scanning.Query(
-            sm=_archs(sm, "--sm")[0],
-            like=_archs(like, "--like")[0] if like is not None else None,
-            everything=everything,
-            kinds=tuple(kinds),
-            paths=tuple(paths),
-            cached=cached,
-        ),
+        _query(sm, like, everything, kinds, paths, within, cached),
         progress,
     )
     return writing.write(result, files)
+
+
+def scan_to_set(
+    name: str,
+    distributions: Sequence[str] = (),
+    *,
+    sm: str,
+    like: str | None = None,
+    admit: Sequence[str] = (),
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    everything: bool = False,
+    kinds: Sequence[str] = (),
+    paths: Sequence[str] = (),
+    within: Sequence[str] = (),
+    cached: bool = True,
+    output: PathLike = "patches",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Chosen:
+    """Write a patch set that opens the gates that ``scan`` shows, where an engine can.
+
+    Its reasons are left for you to give; until then it is not applied. The arguments are those
+    of ``scan``, and:
+
+    Args:
+        name: The set's name.
+        admit: Architectures to admit beside ``sm``, such as the others of its family.
+        output: The folder of sets that it goes into.
+
+    Raises:
+        UsageError: Something stands there already, or the query is wrong.
+        TargetError: A distribution is not installed, or cannot be read.
+        RefusedError: No gate is left; nothing was written.
+    """
+    from gatepatch.scanning import chosen
+    from gatepatch.scanning import scan as scanning
+
+    options = chosen.Options(name=name, admit=_archs(admit, "--admit"), output=Path(output))
+    options.check()
+    query = _query(sm, like, everything, kinds, paths, within, cached)
+    workspace = _workspace(python, prefix)
+    result = scanning.scan(workspace.environment, distributions, query, progress)
+    return chosen.write_set(workspace, result, query, options)
+
+
+def scan_against(
+    other: PathLike,
+    distributions: Sequence[str] = (),
+    *,
+    sm: str,
+    like: str | None = None,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    everything: bool = False,
+    kinds: Sequence[str] = (),
+    paths: Sequence[str] = (),
+    within: Sequence[str] = (),
+    cached: bool = True,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Comparison:
+    """Compare the gates of an environment with another's: what an upgrade changes.
+
+    The arguments are those of ``scan``, and:
+
+    Args:
+        other: The folder or the interpreter of another environment, a wheel, or a folder of
+            wheels.
+
+    Raises:
+        UsageError: ``other`` is none of these, or the query is wrong.
+        TargetError: A distribution is missing on one side, or cannot be read.
+    """
+    from gatepatch.environment import find_environment
+    from gatepatch.scanning.against import against
+
+    return against(
+        find_environment(python=python, prefix=prefix),
+        Path(other),
+        distributions,
+        _query(sm, like, everything, kinds, paths, within, cached),
+        progress,
+    )
+
+
+def _query(
+    sm: str,
+    like: str | None,
+    everything: bool,
+    kinds: Sequence[str],
+    paths: Sequence[str],
+    within: Sequence[str],
+    cached: bool,
+) -> Query:
+    from gatepatch.scanning.scan import Query
+
+    return Query(
+        sm=_archs(sm, "--sm")[0],
+        like=_archs(like, "--like")[0] if like is not None else None,
+        everything=everything,
+        kinds=tuple(kinds),
+        paths=tuple(paths),
+        within=tuple(within),
+        cached=cached,
+    )
 
 
 @contextlib.contextmanager

@@ -53,6 +53,37 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-cache", action="store_true", help="use no earlier results, and keep none"
     )
+    parser.add_argument(
+        "--within",
+        metavar="FUNCTION",
+        action="append",
+        default=[],
+        help="show gates in this function or class only",
+    )
+    parser.add_argument(
+        "--write-set",
+        metavar="NAME",
+        help="write a patch set that opens the gates shown, where that can be proved",
+    )
+    parser.add_argument(
+        "--admit",
+        metavar="SM",
+        action="append",
+        default=[],
+        help="with --write-set: admit this architecture beside --sm",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        default="patches",
+        help="with --write-set: the folder of sets that it goes into (patches)",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="OTHER",
+        help="compare with another environment (its folder or interpreter), a wheel, or a folder "
+        "of wheels",
+    )
     add_environment(parser)
 
 
@@ -80,6 +111,13 @@ class _Progress:
 def run(options: Namespace, out: Printer, err: Printer) -> int:
     """Run the command; return its exit code."""
     progress = _Progress(err)
+    if options.write_set is not None or options.against is not None:
+        from gatepatch.commands import scanned
+
+        try:
+            return scanned.run(options, options.sm or _visible(), out, err, progress)
+        finally:
+            progress.end()
     try:
         result = gatepatch.scan(
             options.distributions,
@@ -90,6 +128,7 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
             everything=options.all,
             kinds=options.kind,
             paths=options.path,
+            within=options.within,
             cached=not options.no_cache,
             sarif=options.sarif,
             html=options.html,

@@ -17,7 +17,7 @@ from gatepatch.scanning.records import Finding, Guards
 from gatepatch.scanning.walk import PYTHON, tree_of
 
 _HEAD = 2048
-_LONGEST = 2000
+LONGEST = 2000
 
 
 class Scanner:
@@ -83,7 +83,7 @@ def _written(found: Found) -> list[Any]:
         found.within,
         found.language,
         found.kind,
-        found.text[:_LONGEST],
+        found.text[:LONGEST],
         found.rejects,
         "".join(str(ANSWERS.index(answer)) for answer in admitted.answers),
         admitted.words,

@@ -37,6 +37,7 @@ class Query:
         everything: Show every gate, those of vendored and generated trees too.
         kinds: Show gates of these kinds only; all for none.
         paths: Show gates in files that match one of these patterns only; all for none.
+        within: Show gates in these functions or classes only; all for none.
         processes: How many processes to scan with; one a core by default.
         cached: Whether earlier results may be used, and are kept.
     """
@@ -46,6 +47,7 @@ class Query:
     everything: bool = False
     kinds: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
     processes: int = 0
     cached: bool = True
 
@@ -252,6 +254,8 @@ def _shown(name: str, path: str, result: Mapping[str, Any], query: Query) -> Ite
         out = _leaves_out(gate, query)
         if query.kinds and gate[4] not in query.kinds:
             continue
+        if query.within and not any(_lies_in(gate[2], name) for name in query.within):
+            continue
         if query.everything or out or gate[13]:
             yield read_back(gate, distribution=name, path=path, tree=result["tree"], leaves_out=out)
 
@@ -262,4 +266,13 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
         or path == pattern
         or path.startswith(pattern.rstrip("/") + "/")
         for pattern in patterns
+    )
+
+
+def _lies_in(place: str, name: str) -> bool:
+    """Whether a qualified name is the one named, or lies in it; its last names are enough."""
+    names, wanted = (text.replace("::", ".").split(".") for text in (place, name))
+    return any(
+        names[start : start + len(wanted)] == wanted
+        for start in range(len(names) - len(wanted) + 1)
     )
