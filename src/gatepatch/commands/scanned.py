@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,6 +13,9 @@ from gatepatch.report import Printer, document
 
 if TYPE_CHECKING:
     from gatepatch.scanning.chosen import Chosen
+
+_WIDE = 240
+"""Characters of a reason; ``--json`` has all of it."""
 
 
 def run(
@@ -96,7 +100,9 @@ def _print(chosen: Chosen, out: Printer) -> None:
 
 def _print_rest(chosen: Chosen, output: str, err: Printer) -> None:
     for left in chosen.left_out:
-        err.line(f"left out: {left.gate.path}:{left.gate.line}: {left.reason}")
+        reason = " ".join(left.reason.split())
+        reason = reason if len(reason) <= _WIDE else f"{reason[: _WIDE - 3]}..."
+        err.line(f"left out: {left.gate.path}:{left.gate.line}: {reason}")
     made = chosen.made
     err.line(f"give the reasons, where it says TODO: {', '.join(made.missing)}")
-    err.line(f"then check it: gatepatch lint {made.name} --patches {output}")
+    err.line(f"then check it: gatepatch lint {made.name} --patches {shlex.quote(output)}")

@@ -26,7 +26,7 @@ def against_table(result: Comparison, out: Printer) -> Iterator[str]:
         every = sum(getattr(compared, kind) for kind in KINDS)
         if hidden := every - len(own):
             yield (
-                f"  {hidden} more came, went or moved, and leave {result.sm} out nowhere "
+                f"  {hidden} more came, went or moved, and do not leave {result.sm} out "
                 "(--all shows them)"
             )
     if not result.distributions:
