@@ -644,7 +644,7 @@ def scan_to_set(
     query = _query(sm, like, everything, kinds, paths, within, cached)
     workspace = _workspace(python, prefix)
     result = scanning.scan(workspace.environment, distributions, query, progress)
-    return chosen.write_set(workspace, result, query, options)
+    return chosen.write_set(workspace, result, query, options, progress)
 
 
 def scan_against(

@@ -182,6 +182,35 @@ def test_an_edit_that_would_open_more_than_was_chosen_is_left_out(
     )
 
 
+def test_edits_that_touch_each_other_become_one(prefix: Path, tmp_path: Path) -> None:
+    predicates = "".join(
+        f"def is_sm{major}0_supported():\n    return {ASKED} == {major}\n\n\n" for major in (10, 12)
+    )
+    source = f"""import torch
+
+
+{predicates}def run(on):
+    if is_sm100_supported():
+        return 1
+    if on and is_sm100_supported():
+        return 2
+"""
+    make_distribution(site_of(prefix), "twin", "1.0", {"twin/k.py": source})
+    folder = tmp_path / "sets"
+    chosen = api.scan_to_set(
+        "mine",
+        ["twin"],
+        sm="120",
+        admit=["121"],
+        like="100",
+        prefix=prefix,
+        output=folder,
+        within=["run"],
+    )
+    assert edits("mine", folder) == {"twin/k.py": [("run", "is_sm100_supported()", 2)]}
+    assert chosen.left_out == ()
+
+
 def test_the_architecture_to_be_like_is_that_of_most_gates(prefix: Path, tmp_path: Path) -> None:
     source = "#if __CUDA_ARCH__ == 900\n#endif\n#if __CUDA_ARCH__ / 10 == 90\n#endif\n"
     make_distribution(site_of(prefix), "hop", "1.0", {"hop/k.cuh": source})

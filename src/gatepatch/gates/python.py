@@ -101,6 +101,7 @@ def _plan(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
                     pass
     if problems:
         raise RefusedError(problems)
+    _spliced(source, _edits(gates), context)  # two edits that overlap cannot be read together
     prover.check_structure(_edits(gates))
     places = {edit.where: index for index, edit in enumerate(edits)}
     every = sorted([*changes, *gates], key=lambda c: (places[c.where], c.line))

@@ -15,29 +15,16 @@ from gatepatch.loader import is_name
 from gatepatch.pins import Pins
 from gatepatch.planner import PlannedFile, SetPlan, plan_set
 from gatepatch.reasons import unfilled
-from gatepatch.scanning.openable import Draft, drafts_of
+from gatepatch.scanning.openable import Draft, LeftOut, drafts_of
 from gatepatch.scanning.opening import planned
 from gatepatch.scanning.records import Finding, ScanResult
-from gatepatch.scanning.scan import Query
+from gatepatch.scanning.scan import Progress, Query
 from gatepatch.spec import PatchSet, TargetSpec
 from gatepatch.verdict import Goal
 from gatepatch.workspace import Workspace
 
 _PREFERRED = (Arch(10, 0), Arch(9, 0), Arch(10, 3))
 """Of the architectures that gates are written for, which to be like where they serve as well."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A gate that the scan shows, and that the set does not open.
-
-    Args:
-        gate: The gate.
-        reason: Why no edit opens it.
-    """
-
-    gate: Finding
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +70,13 @@ class Options:
         writer.check_free(self.output, self.name)
 
 
-def write_set(workspace: Workspace, result: ScanResult, query: Query, options: Options) -> Chosen:
+def write_set(
+    workspace: Workspace,
+    result: ScanResult,
+    query: Query,
+    options: Options,
+    progress: Progress = lambda done, total: None,
+) -> Chosen:
     """Write a set that opens what a scan shows, as far as an engine can open it.
 
     Args:
@@ -91,6 +84,7 @@ def write_set(workspace: Workspace, result: ScanResult, query: Query, options: O
         result: What was found there.
         query: What was asked for.
         options: The set's name, and what else it is to say.
+        progress: Is told how many files with gates are planned, and of how many.
 
     Raises:
         UsageError: Something stands there already.
@@ -101,7 +95,13 @@ def write_set(workspace: Workspace, result: ScanResult, query: Query, options: O
     like = _like(result, query, archs)
     goal = Goal(action="open", archs=archs, like=like)
     shut = [f for f in result.findings if f.leaves_out or f.unknown]
-    drafts = [d for target in _names(shut) for d in _of(workspace, shut, target, goal)]
+    drafts: list[Draft] = []
+    for distribution in _names(shut):
+        target = workspace.target(distribution)
+        assert target is not None  # it was scanned
+        own = drafts_of(target, [f for f in shut if f.distribution == distribution])
+        planned(target, own, goal, progress)
+        drafts += own
     plan, data = _settled(workspace, options.name, goal, drafts, result)
     path = writer.check_free(options.output, options.name)
     writer.publish(path, data)
@@ -121,17 +121,6 @@ def write_set(workspace: Workspace, result: ScanResult, query: Query, options: O
 
 def _names(gates: Iterable[Finding | Draft]) -> list[str]:
     return list(dict.fromkeys(gate.distribution for gate in gates))
-
-
-def _of(
-    workspace: Workspace, findings: Sequence[Finding], distribution: str, goal: Goal
-) -> list[Draft]:
-    """The gates of a distribution, each file's planned on the installed bytes."""
-    target = workspace.target(distribution)
-    assert target is not None  # it was scanned
-    found = drafts_of(target, [f for f in findings if f.distribution == distribution])
-    planned(target, found, goal)
-    return found
 
 
 def _like(result: ScanResult, query: Query, archs: frozenset[Arch]) -> Arch:

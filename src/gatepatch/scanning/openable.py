@@ -26,6 +26,19 @@ _NOT_OPENED: Mapping[Kind, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A gate that the scan shows, and that the set does not open.
+
+    Args:
+        gate: The gate.
+        reason: Why no edit opens it.
+    """
+
+    gate: Finding
+    reason: str
+
+
 @dataclass(slots=True)
 class Draft:
     """Gates of one file that one edit may open.

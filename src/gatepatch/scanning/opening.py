@@ -10,14 +10,18 @@ from gatepatch.errors import RefusedError, TargetError
 from gatepatch.gates.result import Change, Context, FileEdits
 from gatepatch.planner import run_engine
 from gatepatch.scanning.openable import Draft
+from gatepatch.scanning.scan import Progress
+from gatepatch.spec import Edit
 from gatepatch.target import Target
 from gatepatch.verdict import Goal
 
 
-def planned(target: Target, drafts: Sequence[Draft], goal: Goal) -> None:
+def planned(target: Target, drafts: Sequence[Draft], goal: Goal, progress: Progress) -> None:
     """Plan the edits on the installed bytes, a file at a time; give up those that are refused."""
     after: dict[str, bytes] = {}
-    for path in sorted({draft.path for draft in drafts if draft.live}):
+    paths = sorted({draft.path for draft in drafts if draft.live})
+    for done, path in enumerate(paths):
+        progress(done, len(paths))
         source = target.locate(path).read_bytes()
         own = [draft for draft in drafts if draft.path == path]
         lines = [(f.line, f.end_line) for draft in own for f in draft.findings]
@@ -48,7 +52,7 @@ def _plan_file(
             found = run_engine(source, [draft.edit() for draft in live], context)
         except RefusedError as error:
             if not _blame(live, error):
-                _blame_alone(source, live, context, error)
+                _blame_by_turns(source, live, context)
             continue
         held = [_holds(draft, live, found, lines) for draft in live]
         if all(held):
@@ -80,19 +84,16 @@ def _blame(live: Sequence[Draft], error: RefusedError) -> bool:
     return blamed
 
 
-def _blame_alone(
-    source: bytes, live: Sequence[Draft], context: Context, error: RefusedError
-) -> None:
-    """Refuse the edits that cannot be planned alone; the last one where all of them can."""
-    refused = False
+def _blame_by_turns(source: bytes, live: Sequence[Draft], context: Context) -> None:
+    """Refuse the edits that cannot be planned with those before them."""
+    kept: list[Edit] = []
     for draft in live:
         try:
-            run_engine(source, [draft.edit()], context)
-        except RefusedError as alone:
-            draft.refuse(alone.problems[0].message)
-            refused = True
-    if not refused:
-        live[-1].refuse(error.problems[0].message)
+            run_engine(source, [*kept, draft.edit()], context)
+        except RefusedError as error:
+            draft.refuse(error.problems[0].message)
+        else:
+            kept.append(draft.edit())
 
 
 def _holds(
