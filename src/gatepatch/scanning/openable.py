@@ -155,7 +155,11 @@ def _gates(target: Target, finding: Finding, trees: dict[str, ast.Module]) -> It
         yield ChosenGate(path=path, kind="keyword", what=name, within=finding.within)
     elif finding.language == "python":
         node = ast.parse(f"({finding.text})", mode="eval").body
-        parts = [node, *(node.values if isinstance(node, ast.BoolOp) else [])]
+        parts = [node]
+        if isinstance(node, ast.BoolOp):
+            parts += node.values
+        elif isinstance(node, ast.UnaryOp):
+            parts.append(node.operand)
         texts = [finding.text if "\n" not in finding.text else ast.unparse(node)]
         texts += map(ast.unparse, parts[1:])
         for text in texts:
