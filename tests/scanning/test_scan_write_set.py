@@ -269,3 +269,5 @@ def test_the_command(prefix: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*arguments, "--write-set", "mine"]) == 2
     assert main([*arguments, "--write-set", "third", "--against", str(prefix)]) == 2
     assert "give --write-set or --against, not both" in capsys.readouterr().err
+    assert main([*arguments, "--write-set", "third", "--html", str(tmp_path / "x.html")]) == 2
+    assert "--sarif and --html are for the list of gates" in capsys.readouterr().err

@@ -28,6 +28,8 @@ def run(
     """Write a set with ``--write-set``, compare with ``--against``; return the exit code."""
     if options.write_set is not None and options.against is not None:
         raise UsageError("give --write-set or --against, not both")
+    if options.sarif is not None or options.html is not None:
+        raise UsageError("--sarif and --html are for the list of gates: scan once more for them")
     if options.against is not None:
         return _compare(options, sm, out, err, progress)
     chosen = api.scan_to_set(
