@@ -202,6 +202,20 @@ def test_names_of_other_kinds_of_caches_find_nothing(tmp_path: Path) -> None:
     assert find_modules({"other": ("trtllm_comm",)}, [tmp_path]) == ()
 
 
+def test_a_module_whose_first_build_may_begin_any_time_is_held(tmp_path: Path) -> None:
+    """It would read the source before the change, and stamp its binary after it."""
+    ops = tmp_path / "cached_ops"
+    build(ops, "other")
+    (module,) = find_modules(COMM, [tmp_path])
+    assert (module.name, module.folder.exists()) == ("trtllm_comm", False)
+    with hold([module], 1.0):
+        lock = ops / "tmp" / "trtllm_comm.lock"
+        with pytest.raises(Timeout):
+            FileLock(lock).acquire(timeout=0)
+    assert remove([module]) == ()
+    assert [each.name for each in list_modules([tmp_path]) if each.folder.exists()] == ["other"]
+
+
 def test_a_first_build_has_a_lock_and_no_folder_yet(tmp_path: Path) -> None:
     lock = tmp_path / "cached_ops/tmp/trtllm_comm.lock"
     lock.parent.mkdir(parents=True)

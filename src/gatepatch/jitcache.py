@@ -90,7 +90,8 @@ def cache_roots(
 def find_modules(names: Mapping[str, Sequence[str]], roots: Sequence[Path]) -> tuple[Module, ...]:
     """Find modules by name in every version's and architecture's folder of some roots.
 
-    A module whose first build is going on has a lock and no folder yet; it counts.
+    A module that is not built yet counts too: its first build may begin at any time, and its lock
+    has to be held as well.
     """
     wanted = frozenset(names.get("flashinfer", ()))
     return tuple(_modules(roots, wanted)) if wanted else ()
@@ -121,17 +122,19 @@ def _modules(roots: Sequence[Path], wanted: frozenset[str] | None) -> Iterator[M
     # Resolved: one lock that is reached in two ways cannot be held twice.
     folders = {Path(os.path.realpath(ops)) for root in roots for ops in _operations(root)}
     for ops in sorted(folders):
-        for name in sorted(_names(ops)):
-            if wanted is None or name in wanted:
-                newest, size = _built(ops / name)
-                yield Module(
-                    kind="flashinfer",
-                    name=name,
-                    folder=ops / name,
-                    lock=ops / "tmp" / f"{name}.lock",
-                    newest_output=newest,
-                    size=size,
-                )
+        names = _names(ops)
+        if wanted is not None:
+            names = {name for name in wanted if name in names or os.access(ops, os.W_OK)}
+        for name in sorted(names):
+            newest, size = _built(ops / name)
+            yield Module(
+                kind="flashinfer",
+                name=name,
+                folder=ops / name,
+                lock=ops / "tmp" / f"{name}.lock",
+                newest_output=newest,
+                size=size,
+            )
 
 
 def _operations(root: Path) -> Iterator[Path]:
