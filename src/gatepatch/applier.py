@@ -9,20 +9,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from gatepatch import __version__, catalog, devices, jitcache
-from gatepatch.aot import AotBinary, compiled_elsewhere, find_aot
 from gatepatch.arch import Arch
 from gatepatch.edits import sha256, unified_diff
-from gatepatch.errors import Problem, RefusedError
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.merge import new_merges
 from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
+from gatepatch.prebuilt import prebuilt
 from gatepatch.probing.requirements import wanted
 from gatepatch.reasons import refuse_unfilled
 from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
 from gatepatch.results import FileResult, Outcome, Result, SetResult
 from gatepatch.spec import Requirements
 from gatepatch.state import AppliedSet, Merge, SetFile
-from gatepatch.target import Root, Target
+from gatepatch.target import Root
 from gatepatch.transaction import Committed, commit
 from gatepatch.unfinished import settled
 from gatepatch.workspace import Workspace
@@ -199,7 +198,7 @@ def _steps(
         if name in workspace.state(root).sets:
             roots.setdefault(root.path, root)
     hidden: dict[Path, tuple[tuple[str, str], ...]] = {}
-    for binary in _prebuilt(workspace, made, options):
+    for binary in prebuilt(workspace, made, _jit(made.targets), hide=options.hide_aot):
         path = binary.root.path
         roots.setdefault(path, binary.root)  # it may lie where the set edits nothing
         hidden[path] = (*hidden.get(path, ()), (binary.hidden, binary.path))
@@ -304,68 +303,6 @@ def _jit(targets: Sequence[PlannedTarget]) -> dict[str, tuple[str, ...]]:
 def _modules(made: SetPlan, options: Options) -> tuple[jitcache.Module, ...]:
     names = _jit(made.targets)
     return jitcache.known_modules(names, options.jit_roots) if names else ()
-
-
-def _prebuilt(workspace: Workspace, made: SetPlan, options: Options) -> tuple[AotBinary, ...]:
-    """The prebuilt modules to move aside.
-
-    Raises:
-        RefusedError: There are some, and the user has not asked to hide them; or FlashInfer
-            compiles other sources, or sources that are links.
-    """
-    names = _jit(made.targets)
-    flashinfer = workspace.target("flashinfer-python")
-    if flashinfer and names.get("flashinfer") and (folder := compiled_elsewhere(flashinfer)):
-        raise RefusedError(
-            Problem(
-                message=f"links into an installer's cache, and FlashInfer compiles the sources "
-                f"there, so a patched one has no effect: {folder}",
-                where=str(flashinfer.locate("flashinfer/jit/env.py")),
-                hint=_without_links(flashinfer),
-            )
-        )
-    if linked := [problem for target in made.targets for problem in _linked(target)]:
-        raise RefusedError(linked)
-    binaries = find_aot(workspace.environment, flashinfer, names)
-    if binaries and not options.hide_aot:
-        raise RefusedError([_aot_problem(binary, made.patch_set.name) for binary in binaries])
-    return binaries
-
-
-def _linked(planned: PlannedTarget) -> list[Problem]:
-    """The sources of JIT modules that are links.
-
-    A revert would put the link back, and with it the mtime of what it leads to: ninja would find
-    the patched binary newer than its source, and keep it (seen, in a cache that is not known here).
-    """
-    target, spec = planned.target, planned.spec
-    if target is None or spec is None or not spec.jit:
-        return []
-    return [
-        Problem(
-            message="is a link, so a JIT would not see that it is put back",
-            where=str(target.root.path / file.path),
-            hint=_without_links(target),
-        )
-        for file in planned.files
-        if file.edits and not file.name.endswith(".py")
-        if file.classified.image is not None and file.classified.image.link is not None
-    ]
-
-
-def _without_links(target: Target) -> str:
-    return (
-        "install it without links: uv pip install --link-mode copy --no-deps "
-        f"--reinstall-package {target.distribution} {target.distribution}=={target.version}"
-    )
-
-
-def _aot_problem(binary: AotBinary, name: str) -> Problem:
-    return Problem(
-        message=f"the prebuilt {binary.module} would be loaded, so a patched source has no effect",
-        where=str(binary.root.path / binary.path),
-        hint=f"move it aside in the same step: gatepatch apply {name} --hide-aot",
-    )
 
 
 def _reconciled(steps: Sequence[_Step]) -> list[Reconciled]:
