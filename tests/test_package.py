@@ -147,3 +147,10 @@ def test_wheel_in_an_empty_environment(tmp_path: Path) -> None:
     assert contents(server) != before
     assert run("revert", *where)["outcome"] == "reverted"
     assert contents(server) == before
+
+
+def test_no_module_hides_a_public_name() -> None:
+    """Once imported, a module is an attribute of its package, and ``__getattr__`` is not asked."""
+    folder = Path(gatepatch.__file__).parent
+    modules = {path.stem for path in folder.iterdir() if path.suffix in ("", ".py")}
+    assert modules & set(gatepatch.__all__) == set()

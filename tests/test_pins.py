@@ -99,7 +99,9 @@ def check(patches: Path, tmp_path: Path) -> set[str]:
 def test_a_pin_is_used_without_a_parser(
     patches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatepatch.planner._engine", lambda path: pytest.fail("it was planned"))
+    monkeypatch.setattr(
+        "gatepatch.gates.engines._engine", lambda path: pytest.fail("it was planned")
+    )
     result = gatepatch.apply(NAME, patches=[patches], prefix=server(tmp_path), assume="sm_120")
     assert all(file.pinned for file in files_of(result))
     places = [place.where for file in files_of(result) for place in file.places]

@@ -11,9 +11,11 @@ from pathlib import Path
 from gatepatch import __version__, catalog, devices, jitcache
 from gatepatch.arch import Arch
 from gatepatch.edits import sha256, unified_diff
+from gatepatch.gates.engines import run_engine
 from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.merge import new_merges
-from gatepatch.planner import PlannedFile, PlannedTarget, SetPlan, plan_set, run_engine
+from gatepatch.planned import PlannedFile, PlannedTarget, SetPlan
+from gatepatch.planner import plan_set
 from gatepatch.prebuilt import prebuilt
 from gatepatch.probing.requirements import wanted
 from gatepatch.reasons import refuse_unfilled

@@ -12,9 +12,9 @@ from gatepatch import __version__, pins, release
 from gatepatch.edits import sha256, splice
 from gatepatch.errors import Problem, RefusedError, UsageError
 from gatepatch.files import write_new
+from gatepatch.gates.engines import run_engine
 from gatepatch.gates.result import Change, Context
 from gatepatch.pins import Pin, PinnedFile
-from gatepatch.planner import run_engine
 from gatepatch.release import Release
 from gatepatch.results import Place
 from gatepatch.spec import FileSpec, PatchSet, TargetSpec

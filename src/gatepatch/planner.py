@@ -3,86 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
-
+from gatepatch.blocks import candidates
 from gatepatch.classify import Classified, classify
-from gatepatch.edits import ByteEdit, sha256, splice
+from gatepatch.edits import sha256, splice
 from gatepatch.errors import Problem, RefusedError, TargetError
-from gatepatch.gates.result import Context, Engine, FileEdits
+from gatepatch.gates.engines import run_engine
+from gatepatch.gates.result import Context
 from gatepatch.pins import Pins
+from gatepatch.planned import Inspected, PlannedFile, PlannedTarget, SetPlan
 from gatepatch.results import Place
-from gatepatch.spec import Edit, FileSpec, PatchSet, TargetSpec
+from gatepatch.spec import FileSpec, PatchSet, TargetSpec
 from gatepatch.target import Target
 from gatepatch.workspace import Workspace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedFile:
-    """One file of a set.
-
-    Args:
-        path: Relative to the target's root.
-        name: As the set has it.
-        classified: What stands there now.
-        pristine: The bytes that the edits refer to.
-        edits: Empty where the gates admit the architectures as they stand.
-        context: What the engine was given beside the bytes.
-        spec: The set's edits.
-    """
-
-    target: Target
-    path: str
-    name: str
-    classified: Classified
-    pristine: bytes
-    context: Context
-    edits: tuple[ByteEdit, ...]
-    places: tuple[Place, ...]
-    pinned: bool
-    spec: tuple[Edit, ...]
-
-    @property
-    def after(self) -> bytes:
-        """The bytes that this set alone makes."""
-        return splice(self.pristine, self.edits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedTarget:
-    """One distribution of a set.
-
-    Args:
-        target: None for an optional distribution that is not installed.
-        spec: The set's block for the release; None for such a distribution.
-        native: Whether nothing has to be edited.
-    """
-
-    distribution: str
-    target: Target | None
-    spec: TargetSpec | None
-    files: tuple[PlannedFile, ...] = ()
-
-    @property
-    def native(self) -> bool:
-        """Whether the release admits the architectures as it is."""
-        return self.target is not None and not any(file.edits for file in self.files)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetPlan:
-    """Everything that a set would do."""
-
-    patch_set: PatchSet
-    targets: tuple[PlannedTarget, ...]
-
-    @property
-    def files(self) -> tuple[PlannedFile, ...]:
-        """The files of all targets."""
-        return tuple(file for target in self.targets for file in target.files)
 
 
 def pins_of(patch_set: PatchSet) -> Pins:
@@ -140,17 +74,6 @@ def plan_set(
     return SetPlan(patch_set=patch_set, targets=tuple(targets))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspected:
-    """One file of a set, as it stands."""
-
-    target: Target
-    spec: TargetSpec
-    path: str
-    name: str
-    classified: Classified
-
-
 def inspect_set(
     workspace: Workspace, patch_set: PatchSet, *, pins: Pins | None = None
 ) -> tuple[Inspected, ...]:
@@ -167,10 +90,10 @@ def inspect_set(
         if target is None:
             continue
         try:
-            candidates = list(_candidates(target, specs))
+            blocks = list(candidates(target, specs))
         except RefusedError:
             continue
-        found += min((planner.inspect(target, s) for s in candidates), key=_strangeness)
+        found += min((planner.inspect(target, s) for s in blocks), key=_strangeness)
     return tuple(found)
 
 
@@ -178,32 +101,6 @@ def _strangeness(files: Iterable[Inspected]) -> tuple[int, int]:
     """How badly a set's block fits what is installed: files missing, then files foreign."""
     kinds = [file.classified.kind for file in files]
     return kinds.count("missing"), kinds.count("foreign")
-
-
-def run_engine(source: bytes, edits: Sequence[Edit], context: Context) -> FileEdits:
-    """Plan a file's edits with the engine for its language.
-
-    Raises:
-        RefusedError: Something does not match, or cannot be proved.
-    """
-    return _engine(context.path)(source, edits, context)
-
-
-def _engine(path: str) -> Engine:
-    """The engine for a file's language; the parsers are loaded for what has no pin, and only then."""
-    from gatepatch.loader import CUDA_SUFFIXES, PYTHON_SUFFIXES
-
-    if path.endswith(PYTHON_SUFFIXES):
-        from gatepatch.gates import python
-
-        return python.plan
-    if path.endswith(CUDA_SUFFIXES):
-        from gatepatch.gates import cuda
-
-        return cuda.plan
-    from gatepatch.gates import text
-
-    return text.plan
 
 
 class _Planner:
@@ -227,7 +124,7 @@ class _Planner:
                 )
             )
         failures: list[RefusedError] = []
-        for spec in _candidates(target, specs):
+        for spec in candidates(target, specs):
             try:
                 return PlannedTarget(
                     distribution=name, target=target, spec=spec, files=self._files(target, spec)
@@ -415,39 +312,3 @@ def foreign_problem(
         f"  or drop them: gatepatch revert {name} --discard-foreign\n"
         f"  or put the original back: {target.reinstall_command(path)}",
     )
-
-
-def _candidates(target: Target, specs: Sequence[TargetSpec]) -> Iterable[TargetSpec]:
-    matching = [spec for spec in specs if spec.versions.contains(target.version, prereleases=True)]
-    if len(matching) == 1:
-        return matching
-    if matching:
-        raise RefusedError(
-            f"the set has {len(matching)} blocks for {target.distribution} {target.version}: "
-            + ", ".join(f"{spec.versions}" for spec in matching),
-            hint="make their version ranges exclude each other",
-        )
-    # A checkout may report 0.0.0.dev1+g…: then the content decides.
-    if target.editable or target.version.is_devrelease:
-        return reversed(specs)
-    ranges = "; ".join(_range(spec.versions) for spec in specs)
-    lowest = _lowest(specs)
-    raise RefusedError(
-        f"{target.distribution} {target.version} is outside every range of the set: {ranges}",
-        hint=f"install {target.distribution} {str(lowest).removesuffix('.dev0')} or later"
-        if lowest is not None and target.version < lowest
-        else "use a newer gatepatch, or a set of your own: gatepatch new",
-    )
-
-
-def _range(versions: SpecifierSet) -> str:
-    """A range in words of its own order: the lower bounds first."""
-    return ",".join(sorted(map(str, versions), key=lambda text: (text[0] != ">", text)))
-
-
-def _lowest(specs: Sequence[TargetSpec]) -> Version | None:
-    """The lowest bound of all ranges; None if one is open downwards."""
-    bounds = [
-        [Version(s.version) for s in spec.versions if s.operator in (">=", "~=")] for spec in specs
-    ]
-    return min(map(max, bounds)) if all(bounds) else None

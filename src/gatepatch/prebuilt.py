@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gatepatch.aot import AotBinary, compiled_elsewhere, find_aot
 from gatepatch.errors import Problem, RefusedError
-from gatepatch.planner import PlannedTarget, SetPlan
+from gatepatch.planned import PlannedTarget, SetPlan
 from gatepatch.target import Target
 from gatepatch.workspace import Workspace
 

@@ -12,7 +12,8 @@ from gatepatch.classify import Classified, FileKind
 from gatepatch.edits import sha256
 from gatepatch.errors import GatepatchError, Problem, UnknownSetError, did_you_mean
 from gatepatch.looking import look_at, refuse_foreign
-from gatepatch.planner import Inspected, inspect_set
+from gatepatch.planned import Inspected
+from gatepatch.planner import inspect_set
 from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
 from gatepatch.results import FileResult, Outcome, Result, SetResult, together
 from gatepatch.state import AppliedSet, FileRecord, SetFile, State

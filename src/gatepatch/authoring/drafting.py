@@ -12,9 +12,9 @@ from gatepatch.authoring.texts import CrowdedError, text_edits
 from gatepatch.authoring.units import Unit
 from gatepatch.edits import ByteEdit, splice
 from gatepatch.errors import Problem, RefusedError
+from gatepatch.gates.engines import run_engine
 from gatepatch.gates.result import Context
 from gatepatch.loader import CUDA_SUFFIXES, PYTHON_SUFFIXES
-from gatepatch.planner import run_engine
 from gatepatch.spec import Edit, GateEdit, Replace
 
 

@@ -19,8 +19,8 @@ from gatepatch.authoring.made import Made, MadeFile, made_file
 from gatepatch.authoring.shipped import known_jit, known_predicates
 from gatepatch.edits import splice
 from gatepatch.errors import Problem, RefusedError, UsageError
+from gatepatch.gates.engines import run_engine
 from gatepatch.loader import is_name
-from gatepatch.planner import run_engine
 from gatepatch.reasons import unfilled
 from gatepatch.spec import FileSpec, PatchSet, TargetSpec
 from gatepatch.target import Target

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 
 from gatepatch.errors import Problem, RefusedError, TargetError
+from gatepatch.gates.engines import run_engine
 from gatepatch.gates.python_source import Source
 from gatepatch.gates.result import Context
 from gatepatch.linting.finding import Finding, several_functions
 from gatepatch.loader import PYTHON_SUFFIXES
-from gatepatch.planner import Inspected, inspect_set, run_engine
+from gatepatch.planned import Inspected
+from gatepatch.planner import inspect_set
 from gatepatch.spec import Edit, FileSpec, GateEdit, PatchSet, Replace
 from gatepatch.workspace import Workspace
 

@@ -13,7 +13,8 @@ from gatepatch.authoring.shipped import known_jit
 from gatepatch.errors import Problem, RefusedError, UsageError
 from gatepatch.loader import is_name
 from gatepatch.pins import Pins
-from gatepatch.planner import PlannedFile, SetPlan, plan_set
+from gatepatch.planned import PlannedFile, SetPlan
+from gatepatch.planner import plan_set
 from gatepatch.reasons import unfilled
 from gatepatch.scanning.openable import Draft, LeftOut, drafts_of
 from gatepatch.scanning.opening import planned

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from gatepatch.authoring.writer import ChosenGate
 from gatepatch.edits import splice
 from gatepatch.errors import RefusedError, TargetError
+from gatepatch.gates.engines import run_engine
 from gatepatch.gates.result import Change, Context, FileEdits
-from gatepatch.planner import run_engine
 from gatepatch.scanning.openable import Draft
 from gatepatch.scanning.scan import Progress
 from gatepatch.spec import Edit

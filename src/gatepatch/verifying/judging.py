@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from gatepatch.arch import TABLE, Arch
 from gatepatch.edits import sha256, splice
 from gatepatch.errors import Problem, RefusedError
+from gatepatch.gates.engines import run_engine
 from gatepatch.gates.result import Change, Context, FileEdits
-from gatepatch.planner import run_engine
 from gatepatch.spec import Edit
 from gatepatch.verdict import Verdict, arch_of, differences, words_of
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from gatepatch.edits import sha256, unsplice
 from gatepatch.errors import TargetError
 from gatepatch.gates.result import Context
-from gatepatch.planner import Inspected, inspect_set
+from gatepatch.planned import Inspected
+from gatepatch.planner import inspect_set
 from gatepatch.results import Outcome
 from gatepatch.spec import PatchSet
 from gatepatch.state import AppliedSet
