@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ _DECORATORS = frozenset({"lru_cache", "cache", "cached", "staticmethod"})
 
 def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     """The value of a call."""
-    name = ast.unparse(node.func)
+    name = evaluator.package.once(ast.unparse, node.func)
     last = name.rpartition(".")[2]
     outside = _leads_outside(evaluator, node.func, frame)
     asked = _device(evaluator, last, node, frame, outside)
@@ -246,7 +247,7 @@ def _inlined(
         return opaque
     values = _arguments(callee, args, keywords)
     why = f"{name}() tests the architecture in a way that is not followed"
-    if values is None or not _is_followed(callee.node) or evaluator.depth >= evaluator.deepest:
+    if values is None or not evaluator.package.once(_is_followed, callee.node) or evaluator.depth >= evaluator.deepest:
         return Opaque(opaque.text, why if tests else "")
     limit = evaluator.limit
     evaluator.limit = evaluator.branches + WAYS if limit is None else limit
@@ -346,7 +347,7 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
     if not body:
         return Const(None)
     first, *rest = body
-    for name, value in _walruses(first):
+    for name, value in _walruses(first) if frame.module.walruses else ():
         frame = frame.bound(name, evaluator.value(value, frame))
     match first:
         case ast.Return(value=returned):
@@ -412,7 +413,7 @@ def _with_import(frame: Frame, node: ast.Import | ast.ImportFrom) -> Frame:
     bindings: dict[str, list[Binding]] = {}
     bind(frame.module, node, bindings)
     known = {**frame.module.bindings, **bindings}
-    module = Module(frame.module.path, frame.module.tree, known, frame.module.stars)
+    module = replace(frame.module, bindings=known)
     return Frame(module, frame.values, frame.locals, frame.hidden)
 
 

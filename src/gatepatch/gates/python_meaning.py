@@ -10,7 +10,7 @@ import ast
 import copy
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from gatepatch.arch import TABLE, Arch
@@ -25,10 +25,11 @@ from gatepatch.gates.python_scope import (
     Imported,
     Other,
     Package,
-    binds,
+    bound_in,
     dotted_name,
     hides,
     is_plain,
+    names_in,
 )
 from gatepatch.gates.python_values import (
     Callee,
@@ -402,9 +403,7 @@ class Evaluator:
         return found
 
     def _local(self, value: ast.expr, frame: Frame) -> bool:
-        return any(
-            isinstance(node, ast.Name) and frame.is_local(node.id) for node in ast.walk(value)
-        )
+        return any(map(frame.is_local, self.package.once(names_in, value)))
 
     def _collection(self, node: ast.expr, parts: Sequence[ast.expr], frame: Frame) -> Value:
         kind: Callable[[Any], Any] = frozenset
@@ -475,9 +474,8 @@ class Evaluator:
             )
             if small and made is not None:
                 return made
-        sample = ast.unparse(ast.BinOp(left=ast.Name(id="x"), op=node.op, right=ast.Name(id="y")))
-        text = sample.replace("x", "{}", 1).replace("y", "{}", 1)
-        return self.opaque(text.format(text_of(left), text_of(right)), parts=(left, right))
+        text = _operation(type(node.op)).format(text_of(left), text_of(right))
+        return self.opaque(text, parts=(left, right))
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.value(n, frame) for n in (node.left, *node.comparators)]
@@ -620,17 +618,20 @@ class Evaluator:
 
     def whole(self, node: ast.expr, frame: Frame) -> Value:
         """An expression that is not worked out, with what is known put in."""
-        text = ast.unparse(self._put_in(node, frame))
-        own = {name for part in ast.walk(node) for name in binds(part)}
-        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        for name in sorted(names - own):
+        names = self.package.once(names_in, node)
+        if names.isdisjoint(frame.values):
+            text = self.package.once(ast.unparse, node)
+        else:
+            text = ast.unparse(self._put_in(node, frame))
+        for name in sorted(names - self.package.once(bound_in, node)):
             if frame.is_local(name) and of_device(self._name(name, frame)):
                 return Opaque(text, _not_followed(text))
         smells = self.package.smells(frame.module, node)
         return Opaque(text, _not_followed(text) if smells else "")
 
     def _put_in(self, node: ast.expr, frame: Frame) -> ast.expr:
-        texts = {name: text_of(value) for name, value in frame.values.items()}
+        names = self.package.once(names_in, node)
+        texts = {name: text_of(value) for name, value in frame.values.items() if name in names}
         return _Renamed(texts).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
 
     def opaque(self, text: str, *, parts: Sequence[Value], name: str = "") -> Value:
@@ -669,6 +670,14 @@ def _constant(make: Callable[[], Any], device: bool) -> Const | None:
         return Const(make(), device)
     except (TypeError, ValueError, ArithmeticError, LookupError):
         return None
+
+
+@cache
+def _operation(operator: type[ast.operator]) -> str:
+    """An operation's source, with places for its operands."""
+    x, y = ast.Name(id="x"), ast.Name(id="y")
+    sample = ast.unparse(ast.BinOp(left=x, op=operator(), right=y))
+    return sample.replace("x", "{}", 1).replace("y", "{}", 1)
 
 
 def _is_small(left: object, right: object) -> bool:

@@ -34,11 +34,11 @@ class State:
         read: Callable[[str], bytes | None],
         predicates: Mapping[str, frozenset[Arch]],
         meaning: Meaning | None = None,
-        walruses: bool = True,
+        source: bytes | None = None,
     ):
         self.meaning = meaning or Meaning(Package(read), predicates)
         self.package = self.meaning.package
-        self.module: Module = self.package.put(path, tree, walruses=walruses)
+        self.module: Module = self.package.put(path, tree, source)
         self._locals: dict[FunctionNode, dict[str, tuple[Binding, ...]]] = {}
 
     def _local(self, function: FunctionNode) -> Mapping[str, tuple[Binding, ...]]:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 SMELL = re.compile(
     r"(?i)(?<![a-z])sm_?\d{2,3}|sm_version|device_sm|capab|blackwell|hopper|ampere|ada_|(?<!cap)turing|volta"
@@ -27,6 +27,9 @@ REACH = 5
 """How many definitions away a test of the architecture is looked for."""
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+
+_Node = TypeVar("_Node", bound=ast.AST)
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class Module:
         bindings: Every name bound at its top level, with all that it is bound to.
         stars: Modules whose names are all imported.
         walruses: Whether its expressions may bind names.
+        outer: Whether its functions may bind names outside of themselves.
     """
 
     path: str
@@ -84,6 +88,7 @@ class Module:
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     walruses: bool = True
+    outer: bool = True
 
     @property
     def name(self) -> str:
@@ -123,6 +128,15 @@ class Package:
         # By the node itself, not by its id: a node that is gone would lend its id to another.
         self._smells: dict[ast.AST, bool] = {}
         self._names: dict[ast.AST, tuple[frozenset[str], bool]] = {}
+        self._told: dict[tuple[Callable[[Any], Any], ast.AST], Any] = {}
+
+    def once(self, tell: Callable[[_Node], _Told], node: _Node) -> _Told:
+        """What some code tells by itself, wherever it stands: worked out once."""
+        key = (tell, node)
+        if key not in self._told:
+            self._told[key] = tell(node)
+        told: _Told = self._told[key]
+        return told
 
     def module(self, path: str) -> Module | None:
         """A module by its path; None if there is none, or it does not parse."""
@@ -131,9 +145,9 @@ class Package:
             self._modules[path] = None if data is None else parse_module(path, data)
         return self._modules[path]
 
-    def put(self, path: str, tree: ast.Module, *, walruses: bool = True) -> Module:
+    def put(self, path: str, tree: ast.Module, source: bytes | None = None) -> Module:
         """Read a module from its syntax instead."""
-        self._modules[path] = module = read_module(path, tree, walruses=walruses)
+        self._modules[path] = module = read_module(path, tree, source)
         return module
 
     def by_name(self, name: str) -> Module | None:
@@ -284,6 +298,16 @@ def binds(node: ast.AST) -> set[str]:
     return set()
 
 
+def names_in(node: ast.AST) -> frozenset[str]:
+    """The names in some code, those that it binds included."""
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+
+
+def bound_in(node: ast.AST) -> frozenset[str]:
+    """The names that lambdas and comprehensions in some code bind."""
+    return frozenset(name for part in ast.walk(node) for name in binds(part))
+
+
 def dotted_name(node: ast.expr) -> list[str] | None:
     """The names in ``a.b.c``; None for anything else."""
     names: list[str] = []
@@ -335,23 +359,25 @@ def identifiers(node: ast.AST) -> Iterator[str]:
 def parse_module(path: str, source: bytes) -> Module | None:
     """Read a module's top level; None if it does not parse."""
     try:
-        return read_module(path, ast.parse(source), walruses=b":=" in source)
+        return read_module(path, ast.parse(source), source)
     except (SyntaxError, ValueError):
         return None
 
 
-def read_module(path: str, tree: ast.Module, *, walruses: bool = True) -> Module:
+def read_module(path: str, tree: ast.Module, source: bytes | None = None) -> Module:
     """Read a module's top level.
 
     Args:
         path: From where the distribution is imported.
         tree: Its syntax.
-        walruses: Whether its expressions may bind names: looking for that goes through all of them.
+        source: Its text, if it is at hand: what that has not is not looked for in all of its syntax.
     """
-    module = Module(path, tree, walruses=walruses)
+    walruses = source is None or b":=" in source
+    outer = source is None or b"global" in source or b"nonlocal" in source
+    module = Module(path, tree, walruses=walruses, outer=outer)
     for statement in tree.body:
         bind(module, statement, module.bindings)
-    for name in _rebound(tree.body):
+    for name in _rebound(tree.body) if outer else ():
         module.bindings.setdefault(name, []).append(Other())
     return module
 
@@ -378,7 +404,7 @@ def local_bindings(module: Module, function: FunctionNode) -> dict[str, list[Bin
         bindings[arg.arg] = [Other()]
     for statement in function.body:
         bind(module, statement, bindings)
-    for node in ast.walk(function):
+    for node in ast.walk(function) if module.outer else ():
         if isinstance(node, ast.Global | ast.Nonlocal):
             for name in node.names:
                 bindings.pop(name, None)

@@ -61,7 +61,7 @@ class PythonScanner:
         self._bytes += len(data)
         if self._bytes > _KEPT:
             self._meaning = self._fresh()
-        state = State(path, source.tree, self._read, {}, self._meaning, walruses=b":=" in data)
+        state = State(path, source.tree, self._read, {}, self._meaning, data)
         tops = source.tops_on(lines)
         statements = Statements(source.tree)
         found = [

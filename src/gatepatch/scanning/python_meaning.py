@@ -83,7 +83,8 @@ class Modules(Package):
 class ByName(Evaluator):
     """An evaluator that takes what it cannot follow for what its name says.
 
-    ``named`` is set where that was done. It follows less far than a proof does: there are thousands
+    ``named`` is set where that was done. What it works out without asking the device is shared
+    with the evaluators of the other architectures. It follows less far than a proof does: there are thousands
     of conditions to read, and a predicate is a few calls away.
     """
 
@@ -97,8 +98,10 @@ class ByName(Evaluator):
         predicates: Mapping[str, frozenset[Arch]],
         arch: Arch,
         given: Mapping[int, Value] | None = None,
+        shared: dict[Hashable, Value] | None = None,
     ):
         super().__init__(package, predicates, arch, given)
+        self._shared = {} if shared is None else shared
         self.named = False
         self.aliases: frozenset[str] = frozenset()
         self._named_keys: set[Hashable] = set()
@@ -109,8 +112,12 @@ class ByName(Evaluator):
 
     def remembered(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
         """A value that is worked out once, and whether that was by its name."""
+        if (known := self._shared.get(key)) is not None:
+            return known
         before, self.named = self.named, key in self._named_keys
         value = super().remembered(key, work_out)
+        if not self._known[key][1]:
+            self._shared[key] = value
         if self.named:
             self._named_keys.add(key)
         self.named = self.named or before
@@ -251,14 +258,19 @@ class ScanMeaning(Meaning):
 
     def __init__(self, package: Package):
         super().__init__(package, {})
-        self._named = {arch: ByName(package, {}, arch) for arch in TABLE}
+        shared: dict[Hashable, Value] = {}
+        self._named = {arch: ByName(package, {}, arch, shared=shared) for arch in TABLE}
         self._evaluators = dict(self._named)
 
     def verdict(self, node: ast.expr, frame: Frame) -> Verdict:
-        """The truth of an expression; what takes too long on one architecture does on all."""
+        """The truth of an expression; what takes too long on one architecture does on all.
+
+        What was worked out without asking the device is the same on all of them.
+        """
         first, *others = self._evaluators.items()
+        first[1].asked = False
         function = bounded(first[1], node, frame)
-        if any(a.unknown == TOO_LONG for a in atoms(function)):
+        if not first[1].asked or any(a.unknown == TOO_LONG for a in atoms(function)):
             return Verdict(dict.fromkeys(TABLE, function))
         table: dict[Point, Bool] = {first[0]: function}
         table.update({arch: bounded(one, node, frame) for arch, one in others})
