@@ -13,7 +13,6 @@ from gatepatch.boolean import Node, and_, or_
 from gatepatch.gates.python_scope import (
     Binding,
     FunctionNode,
-    Module,
     bind,
     dotted_name,
     hides,
@@ -247,7 +246,11 @@ def _inlined(
         return opaque
     values = _arguments(callee, args, keywords)
     why = f"{name}() tests the architecture in a way that is not followed"
-    if values is None or not evaluator.package.once(_is_followed, callee.node) or evaluator.depth >= evaluator.deepest:
+    if (
+        values is None
+        or not evaluator.package.once(_is_followed, callee.node)
+        or evaluator.depth >= evaluator.deepest
+    ):
         return Opaque(opaque.text, why if tests else "")
     limit = evaluator.limit
     evaluator.limit = evaluator.branches + WAYS if limit is None else limit

@@ -474,7 +474,7 @@ class Evaluator:
             )
             if small and made is not None:
                 return made
-        text = _operation(type(node.op)).format(text_of(left), text_of(right))
+        text = _operation(type(node.op).__name__).format(text_of(left), text_of(right))
         return self.opaque(text, parts=(left, right))
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
@@ -673,10 +673,10 @@ def _constant(make: Callable[[], Any], device: bool) -> Const | None:
 
 
 @cache
-def _operation(operator: type[ast.operator]) -> str:
-    """An operation's source, with places for its operands."""
+def _operation(operator: str) -> str:
+    """The source of an operation such as ``FloorDiv``, with places for its operands."""
     x, y = ast.Name(id="x"), ast.Name(id="y")
-    sample = ast.unparse(ast.BinOp(left=x, op=operator(), right=y))
+    sample = ast.unparse(ast.BinOp(left=x, op=getattr(ast, operator)(), right=y))
     return sample.replace("x", "{}", 1).replace("y", "{}", 1)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from gatepatch.arch import TABLE, Arch
+from gatepatch.arch import CUDA_PASSES, TABLE, Arch
 from gatepatch.boolean import (
     BUDGET,
     Bool,
@@ -17,7 +18,7 @@ from gatepatch.boolean import (
     to_text,
 )
 from gatepatch.scanning.records import Answer, Guards, Kind, Language
-from gatepatch.verdict import Verdict, arch_of
+from gatepatch.verdict import Point, Verdict, arch_of
 
 ANSWERS: tuple[Answer, ...] = ("admits", "shuts", "depends", "unknown")
 
@@ -69,6 +70,9 @@ _LONG = 300
 _PARTS = 10
 _STEPS = 20_000
 
+_EVERY: tuple[tuple[Point, ...], ...] = (TABLE, CUDA_PASSES)
+"""Where conditions are evaluated: a language's points, by their number, which is soon hashed."""
+
 _INDEX = {arch: index for index, arch in enumerate(TABLE)}
 
 
@@ -80,8 +84,14 @@ def leaves_out(classes: str, narrower: Sequence[str], sm: Arch, like: Sequence[A
 
 def admission(verdict: Verdict, *, rejects: bool) -> Admission:
     """Say when a condition admits each architecture; CUDA's where any device pass does."""
+    every = _EVERY.index(tuple(verdict.table))
+    return _admission(every, tuple(verdict.table.values()), rejects)
+
+
+@lru_cache(maxsize=1024)
+def _admission(every: int, values: tuple[Bool, ...], rejects: bool) -> Admission:
     functions: dict[Arch, Bool] = {}
-    for point, function in verdict.table.items():
+    for point, function in zip(_EVERY[every], values, strict=True):
         arch = arch_of(point)
         if arch is not None:
             value = not_(function) if rejects else function

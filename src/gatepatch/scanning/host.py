@@ -19,6 +19,7 @@ from gatepatch.scanning import names
 from gatepatch.scanning.c_text import Outline
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.records import Effect, Guards, Kind
+from gatepatch.scanning.words import Words
 from gatepatch.verdict import Point, Verdict
 
 _NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
@@ -34,12 +35,27 @@ COMPARED = re.compile(
 """A comparison, or a switch, that may be of an architecture."""
 
 # One of these stands in whatever the pattern matches: looking for a word is many times faster.
-_WORDS = (
-    *(b"ajor", b"MAJOR", b"apability", b"sm_version", b"smVersion", b"SMVersion", b"SmVersion"),
-    *(b" sm ", b"(sm ", b"!sm ", b"(sm)", b" sm)", b" SM ", b"(SM ", b"(SM)", b"SmVer", b"sm_ver"),
-    *(b"arch ", b"Arch ", b"ARCH", b"arch(", b"Arch(", b"arch)", b"Arch)", b"sm/", b"SMARCH"),
-    *(b" cc ", b"(cc ", b" CC ", b"(CC ", b"sm=", b"sm>", b"sm<", b"arch=", b"arch>", b"arch<"),
-    *(b"kSM ", b"_SM ", b"::SM "),
+_WORDS = Words(
+    (
+        *(b"ajor", b"MAJOR", b"apability", b"sm_version", b"smVersion", b"SMVersion", b"SmVersion"),
+        *(
+            b" sm ",
+            b"(sm ",
+            b"!sm ",
+            b"(sm)",
+            b" sm)",
+            b" SM ",
+            b"(SM ",
+            b"(SM)",
+            b"SmVer",
+            b"sm_ver",
+        ),
+        *(b"arch ", b"Arch ", b"ARCH", b"arch(", b"Arch(", b"arch)", b"Arch)", b"sm/", b"SMARCH"),
+        *(b" cc ", b"(cc ", b" CC ", b"(CC ", b"sm=", b"sm>", b"sm<", b"arch=", b"arch>", b"arch<"),
+        *(b"kSM ", b"_SM ", b"::SM "),
+    ),
+    cores=(b"ajor", b"apability", b"sm", b"arch", b"cc"),
+    vain={b"sm ": b"asm "},
 )
 
 _BEFORE = re.compile(
@@ -56,7 +72,7 @@ _ENDS = b";{}"
 def lines(source: bytes) -> list[tuple[int, int]]:
     """The lines of a C file that compare something that may be an architecture's number."""
     found: dict[int, int] = {}
-    for word in _WORDS:
+    for word in _WORDS.within(source):
         place = source.find(word)
         while place >= 0:
             start = source.rfind(b"\n", 0, place) + 1

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from gatepatch.scanning.speaking import speaks
+from gatepatch.scanning.words import Words
 
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
 # in bytes. `cute.arch.…` is a module of instructions.
@@ -23,14 +24,20 @@ _PYTHON = re.compile(
     rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
 )
 # One of these stands in whatever the pattern matches: looking for a word is many times faster.
-_WORDS = (
-    *(b"sm_", b"SM_", b"sm1", b"sm8", b"sm9", b"sm7", b"SM1", b"SM8", b"SM9", b"SM7"),
-    *(b"Sm1", b"Sm9", b"Sm8", b"apab", b"APAB", b"lackwell", b"LACKWELL", b"opper", b"OPPER"),
-    *(b"mpere", b"MPERE", b"turing", b"Turing", b"TURING", b"olta", b"OLTA", b"compute_cap"),
-    *(b"gfx", b"device_prop", b"device_sm", b"major", b"_arch", b" arch", b".arch", b"(arch"),
-    *(b"[arch", b"Arch", b"!arch", b"_sm", b"(sm", b" sm", b".sm", b" cc", b"(cc", b".cc"),
-    *(b"computecap", b"ComputeCap", b"ARCH", b"_SM", b"SM_"),
-    *(b"0):", b"1):", b"2):", b"3):", b"5):", b"6):", b"7):", b"9):"),
+_WORDS = Words(
+    (
+        *(b"sm_", b"SM_", b"sm1", b"sm8", b"sm9", b"sm7", b"SM1", b"SM8", b"SM9", b"SM7"),
+        *(b"Sm1", b"Sm9", b"Sm8", b"apab", b"APAB", b"lackwell", b"LACKWELL", b"opper", b"OPPER"),
+        *(b"mpere", b"MPERE", b"turing", b"Turing", b"TURING", b"olta", b"OLTA", b"compute_cap"),
+        *(b"gfx", b"device_prop", b"device_sm", b"major", b"_arch", b" arch", b".arch", b"(arch"),
+        *(b"[arch", b"Arch", b"!arch", b"_sm", b"(sm", b" sm", b".sm", b" cc", b"(cc", b".cc"),
+        *(b"computecap", b"ComputeCap", b"ARCH", b"_SM", b"SM_"),
+        *(b"0):", b"1):", b"2):", b"3):", b"5):", b"6):", b"7):", b"9):"),
+    ),
+    cores=(
+        *(b"sm", b"apab", b"arch", b"lackwell", b"opper", b"mpere", b"turing", b"olta", b"gfx"),
+        *(b"device_", b"major", b"cc", b"cap", b"):"),
+    ),
 )
 _IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,?\s*$|[rf]?[\"'][^:]*$")
 """A line that binds or tests nothing: a comment, an import, a name in a list, a text."""
@@ -55,14 +62,17 @@ def may_hold_directives(source: bytes) -> bool:
 def python_lines(source: bytes) -> list[int]:
     """The lines of a Python file that may hold a gate, from 1; comments and imports left out."""
     starts: set[int] = set()
-    for word in _WORDS:
+    seen: set[int] = set()
+    for word in _WORDS.within(source):
         place = source.find(word)
         while place >= 0:
             start = source.rfind(b"\n", 0, place) + 1
             end = source.find(b"\n", place)
             end = len(source) if end < 0 else end
-            if start not in starts and _PYTHON.search(source, start, end):
-                starts.add(start)
+            if start not in seen:
+                seen.add(start)
+                if not _is_idle(source, start, end) and _PYTHON.search(source, start, end):
+                    starts.add(start)
             place = source.find(word, end)
     texts = _texts(source) if starts else []
     code = [start for start in sorted(starts) if not _inside(start, texts)]
@@ -90,9 +100,13 @@ def _numbers(source: bytes, starts: Sequence[int]) -> list[int]:
         line += source.count(b"\n", last, start)
         last = start
         end = source.find(b"\n", start)
-        if not _IDLE.match(source[start : end if end >= 0 else len(source)].lstrip()):
+        if not _is_idle(source, start, end if end >= 0 else len(source)):
             found.append(line)
     return found
+
+
+def _is_idle(source: bytes, start: int, end: int) -> bool:
+    return _IDLE.match(source[start:end].lstrip()) is not None
 
 
 def _naming(source: bytes, names: Sequence[str]) -> list[int]:
