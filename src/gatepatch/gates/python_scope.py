@@ -20,6 +20,9 @@ _EXACT = re.compile(r"(cc_?)?(major|minor)|sm|cc")
 _INSTRUCTIONS = re.compile(r"(?:\w+\.)*(?:cute|cutlass)\.arch(?:\.\w+)*")
 """CuTe's module of a device's instructions, as in ``cute.arch.warp_idx()``: no test of anything."""
 
+_OUTER = (b"nonlocal", b"global ", b"global\t", b"global\f", b"global\\")
+"""One of these stands in whatever binds names outside of the function that it stands in."""
+
 DEPTH = 8
 """How many imports of one name are followed from one to the next."""
 
@@ -373,7 +376,7 @@ def read_module(path: str, tree: ast.Module, source: bytes | None = None) -> Mod
         source: Its text, if it is at hand: what that has not is not looked for in all of its syntax.
     """
     walruses = source is None or b":=" in source
-    outer = source is None or b"global" in source or b"nonlocal" in source
+    outer = source is None or any(word in source for word in _OUTER)
     module = Module(path, tree, walruses=walruses, outer=outer)
     for statement in tree.body:
         bind(module, statement, module.bindings)

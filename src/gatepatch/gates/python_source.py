@@ -8,11 +8,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.python_scope import FunctionNode, binds
 
-_NEWLINE = re.compile(rb"\r\n|\r|\n")
 _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 BOM = b"\xef\xbb\xbf"
 
@@ -83,7 +83,7 @@ class Source:
             line_number = getattr(error, "lineno", None)
             where = f"{path}:{line_number}" if line_number else path
             raise RefusedError(Problem(message=f"does not parse: {error}", where=where)) from None
-        self._starts = [0, *(m.end() for m in _NEWLINE.finditer(data[self._skip :]))]
+        self._starts = [0, *accumulate(map(len, data[self._skip :].splitlines(keepends=True)))]
         self.newline = b"\r\n" if b"\r\n" in data else b"\n"
 
     @cached_property

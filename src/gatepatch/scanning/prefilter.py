@@ -13,6 +13,8 @@ from gatepatch.scanning.words import Words
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
 # in bytes. `cute.arch.…` is a module of instructions.
 _PYTHON = re.compile(
+    # What a match begins with: elsewhere none of the many branches needs a try.
+    rb"(?=[A-EG-IMNOR-Ua-eg-imnor-u_\"'.(])(?:"
     rb"(?i:capability(?!requirement)|compute_?cap\b|(?<!-)\bmajor\b|major_version|(?:cc|sm|device|capability|dev|cuda|arch|compute|cap)_?major\b)"
     # An architecture in a predicate's name, in an enumeration, or alone in a text.
     rb"|(?i:(?:is|has|use|uses|on|need|needs|require|requires|support|supports|enable|not|_)_(?:\w*_)?sm_?\d\d)"
@@ -22,6 +24,7 @@ _PYTHON = re.compile(
     rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![A-Za-z])"
     rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
     rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
+    rb")"
 )
 # One of these stands in whatever the pattern matches: looking for a word is many times faster.
 _WORDS = Words(
