@@ -156,3 +156,9 @@ def test_a_predicate_that_calls_itself_is_refused() -> None:
     source = "def is_sm100():\n    return is_sm100()\nif ok and is_sm100(): pass\n"
     edit = gate("ok and is_sm100()", operand="g()")
     assert "cannot be proved" in refusal(source, edit)
+
+
+def test_a_set_has_one_text_whatever_order_it_iterates_in() -> None:
+    """An atom is told by its text, and a set of strings iterates differently in each process."""
+    assert text_of(Const(frozenset("cab"))) == "{'a', 'b', 'c'}"
+    assert text_of(Const(frozenset())) == "set()"

@@ -266,6 +266,8 @@ def of_device(value: Value) -> bool:
 def text_of(value: Value) -> str:
     """The source of a value."""
     match value:
+        case Const(value=frozenset() as constant):  # its own order differs from run to run
+            return f"{{{', '.join(sorted(map(repr, constant)))}}}" if constant else "set()"
         case Const(value=constant):
             return repr(constant)
         case Opaque(text=text):
