@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from python_sets import HEAD, OPEN_12, apply, gate, refusal, run
 
+from gatepatch.gates.python_values import Const, text_of
 from gatepatch.verdict import Verdict
 
 _BLACKWELL = "10.0 10.3 12.0 12.1"
