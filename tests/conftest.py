@@ -13,9 +13,11 @@ from hypothesis import settings
 settings.register_profile("gatepatch", deadline=None)
 settings.load_profile("gatepatch")
 
-# A shell starts what it puts in the background with SIGINT ignored, and what is ignored stays so.
+# A shell starts what it puts in the background with SIGINT ignored, nohup with SIGHUP, and what is
+# ignored stays so in every child.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _REAL = (
     "CUDA_VISIBLE_DEVICES",
