@@ -217,3 +217,22 @@ def test_a_list_of_what_is_compiled_is_marked() -> None:
 def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
     with pytest.raises(RefusedError, match=message):
         list(PythonScanner(lambda path: None).scan("pkg/own.py", data))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "torch.cuda.get_device_capability(dev) == (10, 7)",
+        "sm_arch == 107",
+        "major == 10 and minor >= 7",
+        'arch == "sm_107a"',
+    ],
+)
+def test_a_test_for_an_architecture_beside_the_table_is_a_gate(condition: str) -> None:
+    text = f"import torch\ndef f(dev, sm_arch, major, minor, arch):\n    if {condition}:\n        g()\n"
+    (found,) = gates(text)
+    assert admitted(found) == ""
+
+
+def test_a_condition_that_no_architecture_turns_is_none() -> None:
+    assert not gates("import torch\nif torch.cuda.get_device_capability() != (1, 1):\n    x = 1\n")

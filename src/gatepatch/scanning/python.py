@@ -94,7 +94,8 @@ def _conditions(
         meaning.by_name  # noqa: B018  # what was read before is of no concern here
         verdict = meaning.verdict(top.node, frame)
         by_name = meaning.by_name
-        if verdict.is_gate or verdict.unknown:
+        gate = verdict.is_gate or verdict.unknown
+        if gate or meaning.is_for_another(verdict, top.node, frame):
             yield _found(source, top, verdict, statements, by_name=by_name)
             end = stop
 

@@ -53,6 +53,9 @@ _SHORT = 30
 """How many lines a predicate may have."""
 
 
+_OUTSIDE = (Arch(10, 1), Arch(10, 7))
+"""Architectures that code names and the table lacks."""
+
 _LONG = 400
 """How much is shown of a part of a condition that is not evaluated."""
 
@@ -261,6 +264,7 @@ class ScanMeaning(Meaning):
         shared: dict[Hashable, Value] = {}
         self._named = {arch: ByName(package, {}, arch, shared=shared) for arch in TABLE}
         self._evaluators = dict(self._named)
+        self._outside = [ByName(package, {}, arch, shared=shared) for arch in _OUTSIDE]
 
     def verdict(self, node: ast.expr, frame: Frame) -> Verdict:
         """The truth of an expression; what takes too long on one architecture does on all.
@@ -276,9 +280,23 @@ class ScanMeaning(Meaning):
         table.update({arch: bounded(one, node, frame) for arch, one in others})
         return Verdict(table)
 
+    def is_for_another(self, verdict: Verdict, node: ast.expr, frame: Frame) -> bool:
+        """Whether a condition that is the same over the table is not on an architecture beside it.
+
+        Args:
+            verdict: Its truth over the table.
+            node: The condition.
+            frame: Where it stands.
+        """
+        first = self._evaluators[TABLE[0]]
+        if not first.asked or verdict.is_gate:
+            return False
+        function = verdict.table[TABLE[0]]
+        return any(bounded(one, node, frame) != function for one in self._outside)
+
     def read_file(self, aliases: frozenset[str]) -> None:
         """Take the names that a file binds to tests for conditions of their own."""
-        for evaluator in self._named.values():
+        for evaluator in (*self._named.values(), *self._outside):
             evaluator.aliases = aliases
 
     @property
