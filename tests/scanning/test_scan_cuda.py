@@ -138,3 +138,42 @@ def test_a_condition_that_does_not_parse_is_unknown() -> None:
     (found,) = gates("#if __CUDA_ARCH__ >= \n#endif\n")
     assert found.verdict.unknown
     assert "does not parse" in found.verdict.unknown[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "archs"),
+    [
+        ("void f() { if (sm_ >= 80 && sm_ < 89) { a(); } }", "80 86 87 88"),
+        ("void f(int sm) { int n = small ? 6 : (sm >= 80 ? 4 : 2); }", f"80 86 87 88 89 {FROM_90}"),
+        ('void f(int sm_version) { assert(sm_version >= 90 && "too old"); }', FROM_90),
+        ("int f(int sm_version) { if (sm_version >= 90) return (int)large; return 0; }", FROM_90),
+        ("void f(Target arch) { CHECK(arch == Target::kSm100a); }", "100"),
+    ],
+)
+def test_a_condition_of_host_code_is_read(text: str, archs: str) -> None:
+    (found,) = gates(text)
+    assert (admitted(found), found.unknown) == (archs, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f() { if constexpr (Stages > 2 && arch::kMinComputeCapability < 80) { a(); } }",
+        "void f() { CHECK(kTarget == Target::kSm100a); }",
+    ],
+)
+def test_what_code_was_built_for_is_not_known(text: str) -> None:
+    (found,) = gates(text)
+    assert admitted(found, "unknown") == " ".join(str(arch.sm) for arch in TABLE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#ifdef __CUDA_ARCH__\n__device__ int x;\n#endif\n",
+        "#if !defined(__CUDA_ARCH__)\nint x;\n#endif\n",
+        "using Step = conditional_t<is_major<0, Stride>(), One, Two>;\n",
+    ],
+)
+def test_what_only_looks_like_a_condition_on_architectures_is_none(text: str) -> None:
+    assert not gates(text)

@@ -19,6 +19,10 @@ _TRAP = re.compile(rb"__trap\s*\(|__brkpt\s*\(|\basm\b[^;\"]*\"\s*(?:trap|brkpt)
 _ASM = re.compile(
     rb"\basm\b[^;\"]*\"\s*(?:\{\\n\\?t?\"?\s*\"?)?([a-z][a-z0-9_]*(?:\.[a-z0-9_:]+){0,2})"
 )
+_DEVICE = re.compile(
+    r"\s*!?\s*(?:__CUDA_ARCH__|defined\s*(?:\(\s*__CUDA_ARCH__\s*\)|__CUDA_ARCH__))\s*"
+)
+"""The test whether it is compiled for a device at all, whichever."""
 _MANY = 4
 """How many calls are named."""
 _SHORT = 4096
@@ -33,6 +37,8 @@ def directives(source: bytes, outline: Outline) -> Iterator[Found]:
     """Yield the gates among a file's directives."""
     found = scan(source)
     for branch, gate in gates_of(source, found):
+        if _DEVICE.fullmatch(gate.text):
+            continue
         rejects = _rejects(source, found, branch)
         guards = _guards(source, found, branch, rejects=rejects)
         whole = guards.effect == "body" and not guards.otherwise

@@ -13,7 +13,7 @@ from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, atom
 from gatepatch.edits import line_of
 from gatepatch.gates.preprocessor import ConditionError, parse
-from gatepatch.gates.preprocessor_eval import Free, Known, Macro, evaluate
+from gatepatch.gates.preprocessor_eval import Free, Known, Macro, Unknown, evaluate
 from gatepatch.gates.preprocessor_tree import macros
 from gatepatch.scanning import names
 from gatepatch.scanning.c_text import Outline
@@ -22,7 +22,7 @@ from gatepatch.scanning.records import Effect, Guards, Kind
 from gatepatch.scanning.words import Words
 from gatepatch.verdict import Point, Verdict
 
-_NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
+_NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]_?|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
 _AFTER = rb"(?:\s*\([^();]*\))?(?:\s*[/%*]\s*\d+)?\s*(?:[=!<>]=|[<>](?![<>]))\s*\(?\s*\d"
 COMPARED = re.compile(
     rb"\b"
@@ -31,6 +31,7 @@ COMPARED = re.compile(
     + rb"|\bswitch\s*\(\s*(?:[\w.]|->|::)*"
     + _NAME
     + rb"\s*(?:\(\s*\)\s*)?\)|__CUDA_ARCH__\s*(?:[=!<>]=|[<>])"
+    + rb"|\b\w+\s*[=!]=\s*(?:\w+::)+k?[sS][mM]_?\d{2,3}[af]?\b"
 )
 """A comparison, or a switch, that may be of an architecture."""
 
@@ -52,7 +53,8 @@ _WORDS = Words(
         ),
         *(b"arch ", b"Arch ", b"ARCH", b"arch(", b"Arch(", b"arch)", b"Arch)", b"sm/", b"SMARCH"),
         *(b" cc ", b"(cc ", b" CC ", b"(CC ", b"sm=", b"sm>", b"sm<", b"arch=", b"arch>", b"arch<"),
-        *(b"kSM ", b"_SM ", b"::SM "),
+        *(b"kSM ", b"_SM ", b"::SM ", b" sm_ ", b"(sm_ ", b"!sm_ "),
+        *(b"::kSm", b"::kSM", b"::Sm", b"::SM", b"::sm"),
     ),
     cores=(b"ajor", b"apability", b"sm", b"arch", b"cc"),
     vain={b"sm ": b"asm "},
@@ -64,6 +66,15 @@ _BEFORE = re.compile(
 _POSTFIX = re.compile(
     rb"[A-Za-z_]\w*(?:\s*(?:\.|->|::)\s*[A-Za-z_]\w*|\s*\((?:[^()]|\([^()]*\))*\)|\s*\[[^\[\]]*\])*"
 )
+_TAG = re.compile(rb"is_\w+\s*<")
+"""A template with arguments, such as ``is_major<0, Stride>``."""
+
+_MEMBER = re.compile(rb"(?:\w+::)+k?[sS][mM]_?(\d{2,3})[af]?\b")
+"""An enumeration's member, such as ``Target::kSm100a``."""
+
+_OWN = re.compile(r"k(?:Min|Max)\w*Capability|k?Target")
+"""What a kernel was built for, which is not the device."""
+
 _CASE = re.compile(rb"\bcase\s+(\d+)\s*:")
 _REACH = 2000
 _ENDS = b";{}"
@@ -100,7 +111,7 @@ def conditions(
     """
     last = 0
     for match in (m for start, end in spans for m in COMPARED.finditer(text, start, end)):
-        if match.start() < last:
+        if match.start() < last or _TAG.match(match[0]):
             continue
         inside = match.start()
         if match[0].startswith(b"switch"):
@@ -136,6 +147,8 @@ def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
                     rb"\b(?:return|and|or|not)\s*$", text[max(0, left - 20) : left - 1]
                 ):
                     break  # an argument of a call
+                if (mark := _question(text, start)) is not None:
+                    return left, mark, b"?"
                 depth = 0
                 begin = left - 1
         elif (
@@ -165,6 +178,12 @@ def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
         right,
         b"?" if text[right : right + 1] == b"?" else b"",
     )
+
+
+def _question(text: bytes, start: int) -> int | None:
+    """Where the ``?`` of the condition at ``start`` stands; None if its bracket ends before."""
+    end = _until(text, start)
+    return end if text[end : end + 1] == b"?" else None
 
 
 def _closing(text: bytes, start: int) -> int:
@@ -229,7 +248,7 @@ def _role(text: bytes, end: int, opener: bytes) -> tuple[Kind, Guards, bool]:
         effect: Effect = "code"
         rejects = False
         if re.match(
-            rb"\s*(?:throw\b|return\s*(?:false|nullptr|\w*(?:Error|ERROR|NotSupported|Invalid)\w*)?\s*[;(]|\w*(?:THROW|ERROR|FAIL)\w*\s*\()",
+            rb"\s*(?:throw\b|return\s*(?:;|(?:false|nullptr)\s*;|\w*(?:Error|ERROR|NotSupported|Invalid)\w*\s*[;(])|\w*(?:THROW|ERROR|FAIL)\w*\s*\()",
             body,
         ):
             effect, rejects = ("returns" if b"return" in body[:20] else "raises"), True
@@ -309,6 +328,8 @@ def _verdict(text: bytes) -> tuple[Verdict, bool]:
         meanings.setdefault(name, spelling)
         return name.encode("latin-1")
 
+    # A text that stands beside a condition, as in assert(a && "why"), is blank here, and true.
+    text = _MEMBER.sub(rb"\1", re.sub(rb"&&\s*\Z", b"", text))
     flat = _POSTFIX.sub(named, text)
     try:
         expression = parse(b" ".join(flat.split()))
@@ -322,6 +343,8 @@ def _verdict(text: bytes) -> tuple[Verdict, bool]:
     def lookup(name: str, arch: Arch) -> Macro:
         nonlocal seen
         last = _last_name(meanings.get(name, name.encode("latin-1")))
+        if _OWN.fullmatch(last):
+            return Unknown(f"{last} is what the code was built for, and its value is not known")
         if last == "__CUDA_ARCH__":
             seen = True
             return Known(arch.cuda_arch)
