@@ -236,3 +236,83 @@ def test_a_test_for_an_architecture_beside_the_table_is_a_gate(condition: str) -
 
 def test_a_condition_that_no_architecture_turns_is_none() -> None:
     assert not gates("import torch\nif torch.cuda.get_device_capability() != (1, 1):\n    x = 1\n")
+
+
+LOOKED_UP = """
+import torch
+NAMES = {(10, 0): "a", (10, 3): "b"}
+LIMITS = {(12, 0): 64}
+def name_for(device):
+    return NAMES.get(torch.cuda.get_device_capability(device))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "archs"),
+    [
+        (
+            "name = NAMES.get(torch.cuda.get_device_capability(d))\n    if name is None:\n        raise ValueError",
+            "100 103",
+        ),
+        ("name = name_for(d)\n    if name is None:\n        raise ValueError", "100 103"),
+        (
+            "bound = LIMITS.get(torch.cuda.get_device_capability(d))\n    if bound is not None and n > bound:\n        raise ValueError",
+            "70 72 75 80 86 87 88 89 90 100 103 110 120 121 130",
+        ),
+    ],
+)
+def test_what_a_table_gives_for_an_architecture_is_tested(body: str, archs: str) -> None:
+    found = [f for f in gates(LOOKED_UP + f"def f(d, n):\n    {body}\n") if f.kind != "table"]
+    assert [admitted(one) for one in found] == [archs]
+    assert not found[0].unknown
+
+
+@pytest.mark.parametrize(
+    ("condition", "archs"),
+    [
+        ("arch in (Arch.sm_100a, Arch.sm_103a)", "100 103"),
+        ('arch >= Arch.sm_103 and arch <= getattr(Arch, "sm_107f", Arch.sm_103f)', "103"),
+        ("arch.is_family_of(Arch.sm_100f)", "100 103"),
+    ],
+)
+def test_an_enumeration_tells_the_architecture(condition: str, archs: str) -> None:
+    text = f"def f(n):\n    arch = dsl().get_arch_enum()\n    if {condition}:\n        g()\n"
+    (found,) = gates(text)
+    assert (admitted(found), found.unknown) == (archs, ())
+
+
+def test_half_of_a_pair_tells_of_most_architectures() -> None:
+    text = """
+        import torch
+        def f(n):
+            major, minor = torch.cuda.get_device_capability()
+            if (major, minor) != (10, n):
+                raise ValueError
+    """
+    (found,) = gates(text)
+    assert (admitted(found), found.unknown) == ("100 103", ())
+
+
+def test_a_predicate_without_an_architecture_in_its_name_is_read() -> None:
+    arch = b"@cache_once\ndef is_arch_support_launch():\n    return jit_cuda_arch().major >= 9\n"
+    text = """
+        from pkg.archs import is_arch_support_launch
+        def f(a):
+            return {"launch": a} if is_arch_support_launch() else {}
+    """
+    (found,) = gates(text, {"pkg/archs.py": arch})
+    assert (admitted(found), found.unknown) == (f"90 {BLACKWELL}", ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(arch):\n    if arch == 'moe':\n        g()\n",
+        "def f(device_sms, budget):\n    if int(budget) != int(device_sms):\n        g()\n",
+        "def f(rest):\n    if int(rest.sm_count) != 0:\n        g()\n",
+        "def f(arch, device_arch):\n    g(arch=device_arch or arch)\n",
+        "import torch\ndef f(entry):\n    if entry[0] is not torch.cuda.get_device_capability:\n        g()\n",
+    ],
+)
+def test_what_only_looks_like_a_test_of_the_architecture_is_none(text: str) -> None:
+    assert not gates(text)

@@ -248,7 +248,7 @@ def _inlined(
     why = f"{name}() tests the architecture in a way that is not followed"
     if (
         values is None
-        or not evaluator.package.once(_is_followed, callee.node)
+        or not evaluator.package.once(evaluator.is_followed, callee.node)
         or evaluator.depth >= evaluator.deepest
     ):
         return Opaque(opaque.text, why if tests else "")
@@ -281,16 +281,23 @@ def _is_known(value: Value) -> bool:
     return isinstance(value, Callee | Choice | Properties)
 
 
-def _is_followed(node: FunctionNode | ast.Lambda) -> bool:
+def is_followed(node: FunctionNode | ast.Lambda) -> bool:
+    """Whether what a function returns is in its body alone: its decorators change nothing."""
+    return runs_through(node) and all(name in _DECORATORS for name in decorators(node))
+
+
+def runs_through(node: FunctionNode | ast.Lambda) -> bool:
+    """Whether a function, its decorators aside, is no generator and no coroutine."""
     if isinstance(node, ast.Lambda):
         return True
-    if isinstance(node, ast.AsyncFunctionDef) or any(_yields(s) for s in node.body):
-        return False
-    for decorator in node.decorator_list:
+    return not isinstance(node, ast.AsyncFunctionDef) and not any(_yields(s) for s in node.body)
+
+
+def decorators(node: FunctionNode | ast.Lambda) -> Iterator[str]:
+    """The last names of a function's decorators."""
+    for decorator in () if isinstance(node, ast.Lambda) else node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if ast.unparse(target).rpartition(".")[2] not in _DECORATORS:
-            return False
-    return True
+        yield ast.unparse(target).rpartition(".")[2]
 
 
 def _yields(node: ast.AST) -> bool:

@@ -192,6 +192,7 @@ class Evaluator:
     deepest: ClassVar[int] = DEPTH
     longest: ClassVar[int] = STEPS
     cases: ClassVar[int] = CASES
+    is_followed = staticmethod(python_calls.is_followed)
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from gatepatch.arch import TABLE, Arch
 
 _NUMBER = re.compile(
     r"(?i)_*(?:(?:cuda|gpu|device|target|current|compute|nvcc|cur|the|kernel|dev|cu|mmha|k)_?)*"
-    r"(?:sm|sm_?(?:version|arch|num(?:ber)?|id|ver|cc|capability|target)|cc|arch|arch_?(?:num|number|version|int)"
+    r"(?:sm|sm_?(?:version|arch|num(?:ber)?|id|ver|cc|capability|target)|cc|arch|arch_?(?:num|number|version|int|enum)"
     r"|compute_?cap(?:ability)?|capability(?:_?(?:int|num|value|version))?|device_?sm|multi_?gpu_?arch)_*"
 )
 _MAJOR = re.compile(
@@ -62,6 +62,10 @@ def is_minor(name: str) -> bool:
 
 def predicate(name: str) -> frozenset[Arch] | None:
     """The architectures for which a predicate of this name holds: a whole family, or one member."""
+    if "_or_" in name:
+        parts = [predicate(f"is_{part.removeprefix('is_')}") for part in name.split("_or_")]
+        known = [part for part in parts if part is not None]
+        return frozenset[Arch]().union(*known) if len(known) == len(parts) else None
     if found := _PREDICATE.fullmatch(name):
         number = int(found[1])
         major, minor = divmod(number, 10)

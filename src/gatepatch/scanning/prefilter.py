@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from gatepatch.scanning.speaking import speaks
+from gatepatch.scanning.speaking import looked_up, speaks
 from gatepatch.scanning.words import Words
 
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
@@ -23,6 +23,7 @@ _PYTHON = re.compile(
     rb"|(?i:is_\w*(?:blackwell|hopper|ampere)|(?:blackwell|hopper)\w*(?:support|avail))"
     rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![A-Za-z])"
     rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
+    rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported"
     rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
     rb")"
 )
@@ -114,7 +115,9 @@ def _is_idle(source: bytes, start: int, end: int) -> bool:
 
 def _naming(source: bytes, names: Sequence[str]) -> list[int]:
     """The lines that have one of some names."""
-    pattern = re.compile(rb"\b(?:" + b"|".join(re.escape(n.encode()) for n in names) + rb")\b")
+    pattern = re.compile(
+        rb"\b(?:" + b"|".join(re.escape(n.removeprefix("?").encode()) for n in names) + rb")\b"
+    )
     starts: set[int] = set()
     for match in pattern.finditer(source):
         starts.add(source.rfind(b"\n", 0, match.start()) + 1)
@@ -137,24 +140,33 @@ def alias_lines(
 
 
 def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]) -> Iterator[str]:
-    """The names that statements with one of some lines bind to a test, or to what is tested."""
+    """The names that statements with one of some lines bind to a test, or to what is tested.
+
+    With a ``?`` before it, one that is bound to what was looked up by the architecture.
+    """
     for statement in body:
         last = statement.end_lineno or statement.lineno
         place = bisect_left(lines, statement.lineno)
         if place == len(lines) or lines[place] > last:
             continue
         match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if looked_up(value, known):
+                yield f"?{name}"
             case ast.Assign(targets=targets, value=value) if _is_test(value, known):
                 for target in targets:
                     yield from _names(target)
             case ast.AnnAssign(target=target, value=ast.expr() as value) if _is_test(value, known):
                 yield from _names(target)
             case ast.FunctionDef(name=name) if last - statement.lineno < _SMALL:
-                if any(
-                    isinstance(node, ast.Return) and node.value and _is_test(node.value, known)
+                returned = [
+                    node.value
                     for node in ast.walk(statement)
-                ):
+                    if isinstance(node, ast.Return) and node.value
+                ]
+                if any(_is_test(value, known) for value in returned):
                     yield name
+                elif any(looked_up(value, known) for value in returned):
+                    yield f"?{name}"
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
             for inner in getattr(statement, field, ()):
                 if isinstance(inner, ast.stmt):

@@ -103,6 +103,10 @@ def _conditions(
 def _is_condition(top: Expression, aliases: frozenset[str]) -> bool:
     """Whether an expression is a condition by its form, or tested as one, or a predicate."""
     match top.node:
+        case ast.BoolOp(op=ast.Or(), values=values) if not top.tested and all(
+            names.is_number(_last(value)) for value in values
+        ):
+            return False  # one architecture, or another
         case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
             return True
         case ast.Name() | ast.Attribute():

@@ -8,15 +8,17 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from gatepatch.arch import TABLE, Arch
-from gatepatch.boolean import Bool, atom, atoms
+from gatepatch.boolean import Bool, and_, atom, atoms, not_
+from gatepatch.gates import python_calls
 from gatepatch.gates.python_meaning import TOO_LONG, Evaluator, Meaning, bounded
-from gatepatch.gates.python_scope import Package
+from gatepatch.gates.python_scope import FunctionNode, Package
 from gatepatch.gates.python_values import (
     Const,
     Frame,
     Opaque,
     Value,
     from_bool,
+    of_device,
     text_of,
     truth,
 )
@@ -46,12 +48,31 @@ _PLATFORM: Mapping[str, Callable[[Arch, Arch], bool]] = {
 }
 """Methods of vLLM's platforms, and of what was made after them: the number is 100 or (10, 0)."""
 
+_LOOKED = frozenset({"get", "getattr", "is_family_of"})
+
 _TRANSPARENT = frozenset({"const_expr", "bool"})
 """Functions whose truth is that of what they are given."""
 
+_CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod")
+"""Decorators after which a function returns what its body says."""
+
+_NAMES = re.compile(r"(?i)\d|blackwell|hopper|ampere|turing|volta|rubin|ada|thor")
 _SHORT = 30
 """How many lines a predicate may have."""
 
+
+_WORDS: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
 
 _OUTSIDE = (Arch(10, 1), Arch(10, 7))
 """Architectures that code names and the table lacks."""
@@ -68,6 +89,18 @@ def _number(value: Value) -> Arch | None:
         case Const(value=int(number)) if 50 <= number < 200:
             return Arch(*divmod(number, 10))
     return None
+
+
+def _is_other_word(value: object) -> bool:
+    """Whether a constant is a text that names no architecture, such as a model's kind."""
+    return isinstance(value, str) and not _NAMES.search(value)
+
+
+def _is_followed(node: FunctionNode | ast.Lambda) -> bool:
+    """Whether a function returns what its body says, as far as its decorators' names tell."""
+    return python_calls.runs_through(node) and all(
+        _CACHED.fullmatch(name) for name in python_calls.decorators(node)
+    )
 
 
 def _bare(text: str) -> str:
@@ -94,6 +127,7 @@ class ByName(Evaluator):
     deepest: ClassVar[int] = 6
     longest: ClassVar[int] = 400
     cases: ClassVar[int] = 1_500
+    is_followed = staticmethod(_is_followed)
 
     def __init__(
         self,
@@ -146,9 +180,49 @@ class ByName(Evaluator):
                 number = _number(self.value(node.args[0], frame))
                 if number is not None:
                     return self._by_name(_PLATFORM[name](self.arch, number))
+            if name in _LOOKED and (found := self._looked_up(name, node, frame)) is not None:
+                return found
             if name in _TRANSPARENT and len(node.args) == 1:
                 return self.value(node.args[0], frame)
         return self._predicated(super()._value(node, frame))
+
+    def _looked_up(self, name: str, node: ast.Call, frame: Frame) -> Value | None:
+        """What a table gives for an architecture, or an enumeration says of one; None otherwise."""
+        match node:
+            case ast.Call(args=[base, ast.Constant(value=str(attribute)), _]) if name == "getattr":
+                found = Opaque(f"{ast.unparse(base)}.{attribute}")
+                return found if _member(found) else None
+            case ast.Call(func=ast.Attribute(), args=[asked]) if name == "is_family_of":
+                member = _member(self.value(asked, frame))
+                if member is None:
+                    return None
+                major, minor = divmod(member[0], 10)
+                return self._by_name(self.arch.major == major and self.arch.minor >= minor)
+            case ast.Call(func=ast.Attribute(value=base), args=[asked, *rest], keywords=[]):
+                table = self.value(base, frame)
+                if not isinstance(table, Const) or not isinstance(table.value, dict):
+                    return None
+                key = self._beside(self.value(asked, frame), table, ast.In())
+                default = self.value(rest[0], frame) if rest else Const(None)
+                if isinstance(key, Const) and key.device and isinstance(default, Const):
+                    return self.device(table.value.get(key.value, default.value))
+        return None
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Value:
+        match node:
+            case ast.Compare(
+                left=ast.Tuple(elts=mine), ops=[op], comparators=[ast.Tuple(elts=others)]
+            ) if isinstance(op, ast.Eq | ast.NotEq) and len(mine) == len(others):
+                # (major, minor) == (10, n): what n is matters for major 10 alone.
+                pairs = [
+                    ast.Compare(left=other, ops=[ast.Eq()], comparators=[one])
+                    for one, other in zip(mine, others, strict=True)
+                ]
+                values = [super(ByName, self)._compare(pair, frame) for pair in pairs]
+                same = and_(*map(truth, values))
+                function = same if isinstance(op, ast.Eq) else not_(same)
+                return from_bool(function, device=any(map(of_device, values)))
+        return super()._compare(node, frame)
 
     def _predicated(self, value: Value) -> Value:
         """A predicate that is not followed, by its name."""
@@ -164,10 +238,26 @@ class ByName(Evaluator):
 
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
         left, right = sides
-        if isinstance(op, ast.Is | ast.IsNot) and right == Const(None):
-            # Whether it was asked for at all is no test of it.
+        if isinstance(op, ast.Is | ast.IsNot) and not isinstance(left, Const):
+            # Whether it was asked for at all is no test of it; what it gave in a table is one.
             word = "is" if isinstance(op, ast.Is) else "is not"
-            return from_bool(atom(f"{text_of(left)} {word} None"))
+            unknown = left.unknown if isinstance(left, Opaque) and right == Const(None) else ""
+            unknown = unknown if unknown.endswith("in a way that is not followed") else ""
+            return from_bool(atom(f"{text_of(left)} {word} {text_of(right)}", unknown=unknown))
+        if isinstance(op, ast.Eq | ast.NotEq) and isinstance(left, Opaque):
+            if right == Const(None, device=True) and left.text.startswith(("int(", "len(")):
+                return self.device(isinstance(op, ast.NotEq))
+            named = names.is_number(names.last_name(left.text))
+            if named and isinstance(right, Const) and _is_other_word(right.value):
+                word = "==" if isinstance(op, ast.Eq) else "!="
+                return from_bool(atom(f"{left.text} {word} {text_of(right)}"))
+        if isinstance(left, Opaque) and not left.unknown and isinstance(right, Const):
+            arch = self.arch
+            own = right.value in (arch.major, arch.sm, arch.cuda_arch) if right.device else False
+            if not own and not isinstance(right.value, str | tuple):
+                # What hides no test of it, against what a table gives for it: known but for that.
+                word = _WORDS[type(op)]
+                return from_bool(atom(f"{left.text} {word} {text_of(right)}"[:_LONG]))
         if (ordered := self._enumerated(op, left, right)) is not None:
             return ordered
         return super()._pair(op, [self._beside(left, right, op), self._beside(right, left, op)])

@@ -8,7 +8,9 @@ import re
 from gatepatch.gates.python_scope import dotted_name, hides
 from gatepatch.scanning import names
 
-_WRAPPERS = frozenset({"int", "tuple", "bool", "any", "all", "const_expr", "str", "list", "set"})
+_WRAPPERS = frozenset(
+    {"int", "tuple", "bool", "any", "all", "const_expr", "str", "list", "set", "is_family_of"}
+)
 """Functions whose value speaks of what they are given."""
 
 _NUMBERED = re.compile(r"(?i)sm_?\d{2,3}|blackwell|hopper|ampere|turing|volta")
@@ -16,8 +18,26 @@ _ASKING = re.compile(
     r"(?i)_*(?:is|has|uses?|on|needs?|requires?|supports?|enabled?|should|can|allow)_|"
     r"(?:supported|available|capable|enabled|device)$|^_*sm_?\d{2,3}[af]?$"
 )
+_LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?")
+"""Functions whose value is looked up by what they are given."""
+
+_COUNT = re.compile(r"(?i)(?:\w+_)?sms|\w*sm_?count\w*|(?:max_)?n(?:um)?_?sms?")
+"""Names of a number of multiprocessors."""
+
+_SUPPORT = re.compile(
+    r"(?i)_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support\w*|\w+_archs?_supported"
+)
+"""Names of a predicate that says of no architecture which one it is for."""
+
 _FACTS = frozenset({"multi_processor_count", "total_memory", "name", "uuid"})
 """What device properties say besides the capability."""
+
+
+def _whether(op: ast.cmpop, other: ast.expr) -> bool:
+    """Whether a comparison asks if there is something: for None, or for membership."""
+    if isinstance(op, ast.In | ast.NotIn):
+        return True
+    return isinstance(other, ast.Constant) and other.value is None
 
 
 def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
@@ -25,7 +45,7 @@ def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
     match node:
         case ast.Name(id=name):
             return name in aliases or _says(name, name)
-        case ast.Attribute(attr=name) if name in _FACTS:
+        case ast.Attribute(attr=name) if name in _FACTS or _COUNT.fullmatch(name):
             return False
         case ast.Attribute(attr=name, value=value):
             return _says(name, _dotted(node)) or speaks(value, aliases)
@@ -34,9 +54,11 @@ def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
                 return True
             name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
             return name in _WRAPPERS and any(speaks(arg, aliases) for arg in args)
+        case ast.Compare(left=left, ops=[op], comparators=[other]) if _whether(op, other) and any(
+            looked_up(side, aliases) for side in (left, other)
+        ):
+            return True
         case ast.Compare(left=left, comparators=others):
-            if all(isinstance(o, ast.Constant) and o.value is None for o in others):
-                return False
             return speaks(left, aliases) or any(speaks(other, aliases) for other in others)
         case ast.Subscript(value=value):
             return speaks(value, aliases)
@@ -49,9 +71,31 @@ def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
     )
 
 
+def looked_up(node: ast.expr, aliases: frozenset[str]) -> bool:
+    """Whether a value is what was looked up by the architecture.
+
+    Whether there is one is a gate, and what is done with it, such as a tuning value, is none.
+
+    Args:
+        node: The value.
+        aliases: Names that stand for a test, and, with a ``?`` before them, for such a value.
+    """
+    match node:
+        case ast.Name(id=name):
+            return f"?{name}" in aliases
+        case ast.Call(func=func, args=args):
+            name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
+            if f"?{name}" in aliases:
+                return True
+            return _LOOKS_UP.fullmatch(name) is not None and any(speaks(a, aliases) for a in args)
+    return False
+
+
 def _says(name: str, whole: str) -> bool:
     """Whether a name may stand for the architecture: ``sm100_utils`` and ``HopperKernel`` do not."""
-    if not hides(name, of=whole):
+    if _SUPPORT.fullmatch(name):
+        return True
+    if _COUNT.fullmatch(name) or not hides(name, of=whole):
         return False
     if _NUMBERED.search(name) and not names.is_number(name):
         return names.predicate(name) is not None or _ASKING.search(name) is not None
