@@ -316,3 +316,19 @@ def test_a_predicate_without_an_architecture_in_its_name_is_read() -> None:
 )
 def test_what_only_looks_like_a_test_of_the_architecture_is_none(text: str) -> None:
     assert not gates(text)
+
+
+def test_a_call_made_in_several_branches_is_one() -> None:
+    text = """
+        import torch
+        def f(a):
+            if a:
+                recent = torch.cuda.get_device_capability()[0] >= 9
+            else:
+                recent = torch.cuda.get_device_capability()[0] >= 9
+            if recent:
+                g()
+    """
+    found = gates(text)
+    assert [admitted(one) for one in found] == [f"90 {BLACKWELL}"] * 3
+    assert not found[-1].unknown

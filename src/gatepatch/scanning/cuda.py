@@ -23,6 +23,7 @@ _DEVICE = re.compile(
     r"\s*!?\s*(?:__CUDA_ARCH__|defined\s*(?:\(\s*__CUDA_ARCH__\s*\)|__CUDA_ARCH__))\s*"
 )
 """The test whether it is compiled for a device at all, whichever."""
+_QUANTITY = re.compile(r"_(?:RANK|SIZE|COUNT|STAGES|THREADS|WARPS|BYTES|HEADS|DIM|NUM_\w+)$")
 _MANY = 4
 """How many calls are named."""
 _SHORT = 4096
@@ -37,7 +38,7 @@ def directives(source: bytes, outline: Outline) -> Iterator[Found]:
     """Yield the gates among a file's directives."""
     found = scan(source)
     for branch, gate in gates_of(source, found):
-        if _DEVICE.fullmatch(gate.text):
+        if _DEVICE.fullmatch(gate.text) or (not gate.target and _is_quantity(gate.text)):
             continue
         rejects = _rejects(source, found, branch)
         guards = _guards(source, found, branch, rejects=rejects)
@@ -62,6 +63,12 @@ def _rejects(source: bytes, found: Scan, branch: Branch) -> bool:
     if end is None or end.start - branch.directive.end > _SHORT:
         return False
     return found.rejects(source, branch)
+
+
+def _is_quantity(text: str) -> bool:
+    """Whether each macro of a condition is a kernel's own number, whatever its name says beside."""
+    macros = [name for name in re.findall(r"[A-Za-z_]\w*", text) if name != "defined"]
+    return all(map(_QUANTITY.search, macros))
 
 
 def _guards(source: bytes, found: Scan, branch: Branch, *, rejects: bool) -> Guards:

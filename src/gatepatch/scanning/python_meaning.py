@@ -11,7 +11,7 @@ from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, and_, atom, atoms, not_
 from gatepatch.gates import python_calls
 from gatepatch.gates.python_meaning import TOO_LONG, Evaluator, Meaning, bounded
-from gatepatch.gates.python_scope import FunctionNode, Package
+from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package
 from gatepatch.gates.python_values import (
     Const,
     Frame,
@@ -223,6 +223,16 @@ class ByName(Evaluator):
                 function = same if isinstance(op, ast.Eq) else not_(same)
                 return from_bool(function, device=any(map(of_device, values)))
         return super()._compare(node, frame)
+
+    def _bound(self, name: str, bindings: tuple[Binding, ...], frame: Frame) -> Value:
+        if len(bindings) > 1 and all(isinstance(one, Assigned) for one in bindings):
+            told = [
+                self.package.once(ast.unparse, b.value) for b in bindings if hasattr(b, "value")
+            ]
+            if len(set(told)) == 1 and "(" in told[0]:
+                # One call, made in several branches.
+                return super()._bound(name, bindings[:1], frame)
+        return super()._bound(name, bindings, frame)
 
     def _predicated(self, value: Value) -> Value:
         """A predicate that is not followed, by its name."""
