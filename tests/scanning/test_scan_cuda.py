@@ -182,4 +182,4 @@ def test_what_only_looks_like_a_condition_on_architectures_is_none(text: str) ->
 def test_a_kernels_own_number_is_no_test_of_the_architecture_in_its_name() -> None:
     assert not gates("#if defined(SM120_TILE_RANK) && SM120_TILE_RANK == 64\nint x;\n#endif\n")
     (found,) = gates("#if defined(SM120_TILE) && SM120_TILE == 64\nint x;\n#endif\n")
-    assert found.unknown
+    assert found.verdict.unknown

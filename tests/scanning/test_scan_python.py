@@ -332,3 +332,19 @@ def test_a_call_made_in_several_branches_is_one() -> None:
     found = gates(text)
     assert [admitted(one) for one in found] == [f"90 {BLACKWELL}"] * 3
     assert not found[-1].unknown
+
+
+@pytest.mark.parametrize("refusal", ["raise ValueError", "g()"])
+def test_an_architecture_on_which_a_condition_raises_is_left_out(refusal: str) -> None:
+    text = f"""
+        import torch
+        def name():
+            if torch.cuda.get_device_capability() == (10, 0):
+                return "sm_100a"
+            raise RuntimeError
+        def f(a):
+            if name() {"!=" if refusal != "g()" else "=="} "sm_100a":
+                {refusal}
+    """
+    found = gates(text)[-1]
+    assert admitted(found) == "100"

@@ -92,7 +92,7 @@ def _conditions(
             continue  # inside a gate that is listed already
         frame = state.frame(top.functions, top.bound)
         meaning.by_name  # noqa: B018  # what was read before is of no concern here
-        verdict = meaning.verdict(top.node, frame)
+        verdict = meaning.verdict(top.node, frame, rejects=top.rejects)
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown
         if gate or meaning.is_for_another(verdict, top.node, frame):

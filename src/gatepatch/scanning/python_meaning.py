@@ -16,6 +16,7 @@ from gatepatch.gates.python_values import (
     Const,
     Frame,
     Opaque,
+    Raises,
     Value,
     from_bool,
     of_device,
@@ -140,6 +141,7 @@ class ByName(Evaluator):
         super().__init__(package, predicates, arch, given)
         self._shared = {} if shared is None else shared
         self.named = False
+        self.raised = False
         self.aliases: frozenset[str] = frozenset()
         self._named_keys: set[Hashable] = set()
 
@@ -168,7 +170,9 @@ class ByName(Evaluator):
             return super().truth_of(node, frame)
         if self.depth == 0 and not speaks(node, self.aliases):
             return atom(ast.unparse(node)[:_LONG])  # a part that is of no concern
-        return truth(self._predicated(self.value(node, frame)))
+        value = self._predicated(self.value(node, frame))
+        self.raised = self.raised or (self.depth == 0 and isinstance(value, Raises))
+        return truth(value)
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         if isinstance(node, ast.Call):
@@ -366,18 +370,30 @@ class ScanMeaning(Meaning):
         self._evaluators = dict(self._named)
         self._outside = [ByName(package, {}, arch, shared=shared) for arch in _OUTSIDE]
 
-    def verdict(self, node: ast.expr, frame: Frame) -> Verdict:
+    def verdict(self, node: ast.expr, frame: Frame, *, rejects: bool = False) -> Verdict:
         """The truth of an expression; what takes too long on one architecture does on all.
 
-        What was worked out without asking the device is the same on all of them.
+        What was worked out without asking the device is the same on all of them. An architecture
+        on which it raises is left out, as it is where the guard rejects it.
+
+        Args:
+            node: The expression.
+            frame: Where it stands.
+            rejects: Whether what it guards turns the caller away.
         """
-        first, *others = self._evaluators.items()
+        first, *others = self._named.items()
         first[1].asked = False
+        first[1].raised = False
         function = bounded(first[1], node, frame)
+        if first[1].raised and isinstance(function, bool):
+            function = rejects
         if not first[1].asked or any(a.unknown == TOO_LONG for a in atoms(function)):
             return Verdict(dict.fromkeys(TABLE, function))
         table: dict[Point, Bool] = {first[0]: function}
-        table.update({arch: bounded(one, node, frame) for arch, one in others})
+        for arch, one in others:
+            one.raised = False
+            function = bounded(one, node, frame)
+            table[arch] = rejects if one.raised and isinstance(function, bool) else function
         return Verdict(table)
 
     def is_for_another(self, verdict: Verdict, node: ast.expr, frame: Frame) -> bool:
