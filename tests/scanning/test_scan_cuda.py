@@ -183,3 +183,21 @@ def test_a_kernels_own_number_is_no_test_of_the_architecture_in_its_name() -> No
     assert not gates("#if defined(SM120_TILE_RANK) && SM120_TILE_RANK == 64\nint x;\n#endif\n")
     (found,) = gates("#if defined(SM120_TILE) && SM120_TILE == 64\nint x;\n#endif\n")
     assert found.verdict.unknown
+
+
+def test_a_macro_that_is_1_or_0_by_the_architecture_is_its_test() -> None:
+    text = """
+        #if __CUDA_ARCH__ >= 1000 && defined(__CUDA_ARCH_FEAT_SM100_ALL)
+        #define HAS_ROUNDING 1
+        #else
+        #define HAS_ROUNDING 0
+        #endif
+        #if HAS_ROUNDING
+        int x;
+        #endif
+    """
+    first, last = gates(text)
+    assert admitted(first) == admitted(last) == "100"
+    assert not last.verdict.unknown
+    again = gates(text + "\n#undef HAS_ROUNDING\n")
+    assert again[-1].verdict.unknown

@@ -10,6 +10,7 @@ from gatepatch.gates.directives import Branch, Scan, scan
 from gatepatch.scanning.c_text import Outline, blanked
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.records import Effect, Guards
+from gatepatch.verdict import Verdict
 
 _PDL = re.compile(
     rb"griddepcontrol\.\w+|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion"
@@ -23,6 +24,10 @@ _DEVICE = re.compile(
     r"\s*!?\s*(?:__CUDA_ARCH__|defined\s*(?:\(\s*__CUDA_ARCH__\s*\)|__CUDA_ARCH__))\s*"
 )
 """The test whether it is compiled for a device at all, whichever."""
+_SWITCH = re.compile(
+    rb"\s*#[ \t]*define[ \t]+(\w+)[ \t]+1[ \t]*\n\s*#[ \t]*else[^\n]*\n"
+    rb"\s*#[ \t]*define[ \t]+\1[ \t]+0[ \t]*\n\s*#[ \t]*endif"
+)
 _QUANTITY = re.compile(r"_(?:RANK|SIZE|COUNT|STAGES|THREADS|WARPS|BYTES|HEADS|DIM|NUM_\w+)$")
 _MANY = 4
 """How many calls are named."""
@@ -37,7 +42,11 @@ _FAR = 65536
 def directives(source: bytes, outline: Outline) -> Iterator[Found]:
     """Yield the gates among a file's directives."""
     found = scan(source)
+    switches: dict[str, Verdict] = {}
     for branch, gate in gates_of(source, found):
+        if (name := _switch(source, found, branch)) and not gate.verdict.unknown:
+            switches[name] = gate.verdict
+        verdict = switches.get(gate.text.strip(), gate.verdict)
         if _DEVICE.fullmatch(gate.text) or (not gate.target and _is_quantity(gate.text)):
             continue
         rejects = _rejects(source, found, branch)
@@ -51,7 +60,7 @@ def directives(source: bytes, outline: Outline) -> Iterator[Found]:
             kind="directive",
             text=gate.text if not gate.keyword.endswith("def") else f"{gate.keyword} {gate.text}",
             rejects=rejects,
-            verdict=gate.verdict,
+            verdict=verdict,
             guards=guards,
             compiled="the function's whole body is left out where it is shut" if whole else "",
         )
@@ -63,6 +72,20 @@ def _rejects(source: bytes, found: Scan, branch: Branch) -> bool:
     if end is None or end.start - branch.directive.end > _SHORT:
         return False
     return found.rejects(source, branch)
+
+
+def _switch(source: bytes, found: Scan, branch: Branch) -> str:
+    """The macro that an ``#if`` defines as 1, and its ``#else`` as 0; empty if there is none."""
+    parent = branch.parent
+    if branch.earlier or not (parent is None or found.is_include_guard(parent)):
+        return ""
+    match = _SWITCH.match(source, branch.directive.end)
+    if (
+        match is None
+        or len(re.findall(rb"(?:define|undef)[ \t]+" + match[1] + rb"\b", source)) != 2
+    ):
+        return ""
+    return match[1].decode("latin-1")
 
 
 def _is_quantity(text: str) -> bool:
