@@ -15,6 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from checks import failed
+
 import gatepatch
 from gatepatch.errors import ProbeError
 from gatepatch.probing import deep_probe
@@ -270,15 +272,7 @@ CHECKS = (
 
 def main() -> int:
     """Run all checks; the exit code."""
-    failed = 0
-    for check in CHECKS:
-        what = (check.__doc__ or check.__name__).strip()
-        try:
-            print(f"PASS  {what}  [{check()}]", flush=True)
-        except Exception as error:
-            failed += 1
-            print(f"FAIL  {what}  [{type(error).__name__}: {error}]", flush=True)
-    return 1 if failed else 0
+    return 1 if failed(CHECKS) else 0
 
 
 if __name__ == "__main__":

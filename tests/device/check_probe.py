@@ -17,6 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from checks import failed
+
 import gatepatch
 from gatepatch.errors import ProbeError
 from gatepatch.probing.device_probe import Probe
@@ -133,21 +135,14 @@ CHECKS = (
 
 def main() -> int:
     """Run all checks; the exit code."""
-    failed = 0
-    for check in CHECKS:
-        what = (check.__doc__ or check.__name__).strip()
-        try:
-            print(f"PASS  {what}  [{check()}]", flush=True)
-        except Exception as error:
-            failed += 1
-            print(f"FAIL  {what}  [{type(error).__name__}: {error}]", flush=True)
+    count = failed(CHECKS)
     bare = min(seconds(lambda: run("pass")) for _ in range(3))
     cupy = min(seconds(lambda: run("import cupy")) for _ in range(3))
     probe = min(seconds(gatepatch.probe) for _ in range(3))
     print(
         f"importing CuPy: {cupy - bare:.2f} s over a bare interpreter; gatepatch.probe(): {probe:.2f} s"
     )
-    return 1 if failed else 0
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from checks import failed
+
 import gatepatch
 from gatepatch.trials import summary
 from gatepatch.trials.record import Trial
@@ -82,15 +84,7 @@ def check_devices() -> str:
 
 def main(checks: tuple[Callable[[], str], ...]) -> int:
     """Run all checks; the exit code."""
-    failed = 0
-    for check in checks:
-        what = (check.__doc__ or check.__name__).strip()
-        try:
-            print(f"PASS  {what}  [{check()}]", flush=True)
-        except Exception as error:
-            failed += 1
-            print(f"FAIL  {what}  [{error}]", flush=True)
-    return 1 if failed else 0
+    return 1 if failed(checks) else 0
 
 
 if __name__ == "__main__":

@@ -60,6 +60,22 @@ def seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
 
 
+def add_device_choices(parser: ArgumentParser) -> None:
+    """Add what stands in for the probe, and what is demanded of its answer."""
+    parser.add_argument(
+        "--assume",
+        metavar="SM",
+        action="append",
+        default=[],
+        help="do not ask the devices, take this for their answer: sm_120",
+    )
+    parser.add_argument(
+        "--all-devices",
+        action="store_true",
+        help="demand that every visible device is named by the set, not just one",
+    )
+
+
 def add_edit_choices(parser: ArgumentParser) -> None:
     """Add what plan and apply can be told about files."""
     parser.add_argument(

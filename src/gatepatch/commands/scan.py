@@ -7,6 +7,7 @@ import time
 from argparse import ArgumentParser, Namespace
 
 import gatepatch
+from gatepatch.commands import scanned
 from gatepatch.commands.options import add_environment
 from gatepatch.errors import Problem, UsageError
 from gatepatch.report import Printer, document
@@ -111,28 +112,16 @@ class _Progress:
 def run(options: Namespace, out: Printer, err: Printer) -> int:
     """Run the command; return its exit code."""
     progress = _Progress(err)
-    if options.write_set is not None or options.against is not None:
-        from gatepatch.commands import scanned
-
-        try:
-            return scanned.run(options, options.sm or _visible(), out, err, progress)
-        finally:
-            progress.end()
+    sm = options.sm or _visible()
     try:
+        if options.write_set is not None or options.against is not None:
+            return scanned.run(options, sm, out, err, progress)
         result = gatepatch.scan(
             options.distributions,
-            sm=options.sm or _visible(),
-            like=options.like,
-            python=options.python,
-            prefix=options.prefix,
-            everything=options.all,
-            kinds=options.kind,
-            paths=options.path,
-            within=options.within,
-            cached=not options.no_cache,
             sarif=options.sarif,
             html=options.html,
             progress=progress,
+            **scanned.asked(options, sm),
         )
     finally:
         progress.end()

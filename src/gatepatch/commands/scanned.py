@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from argparse import Namespace
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from gatepatch import api
 from gatepatch.errors import UsageError
@@ -13,6 +13,41 @@ from gatepatch.report import Printer, document
 
 if TYPE_CHECKING:
     from gatepatch.scanning.chosen import Chosen
+
+
+class Asked(TypedDict):
+    """What a scan is asked for, as the functions of the library take it."""
+
+    sm: str
+    like: str | None
+    python: str | None
+    prefix: str | None
+    everything: bool
+    kinds: list[str]
+    paths: list[str]
+    within: list[str]
+    cached: bool
+
+
+def asked(options: Namespace, sm: str) -> Asked:
+    """Read it from the command line.
+
+    Args:
+        options: The parsed arguments.
+        sm: The architecture that may be left out.
+    """
+    return Asked(
+        sm=sm,
+        like=options.like,
+        python=options.python,
+        prefix=options.prefix,
+        everything=options.all,
+        kinds=options.kind,
+        paths=options.path,
+        within=options.within,
+        cached=not options.no_cache,
+    )
+
 
 _WIDE = 240
 """Characters of a reason; ``--json`` has all of it."""
@@ -35,18 +70,10 @@ def run(
     chosen = api.scan_to_set(
         options.write_set,
         options.distributions,
-        sm=sm,
-        like=options.like,
         admit=options.admit,
-        python=options.python,
-        prefix=options.prefix,
-        everything=options.all,
-        kinds=options.kind,
-        paths=options.path,
-        within=options.within,
-        cached=not options.no_cache,
         output=options.output,
         progress=progress,
+        **asked(options, sm),
     )
     if options.json:
         out.line(document("scan", chosen=chosen))
@@ -68,16 +95,8 @@ def _compare(
     found = api.scan_against(
         options.against,
         options.distributions,
-        sm=sm,
-        like=options.like,
-        python=options.python,
-        prefix=options.prefix,
-        everything=options.all,
-        kinds=options.kind,
-        paths=options.path,
-        within=options.within,
-        cached=not options.no_cache,
         progress=progress,
+        **asked(options, sm),
     )
     if options.json:
         out.line(document("scan", comparison=found))

@@ -13,6 +13,7 @@ from argparse import ArgumentParser, Namespace
 import gatepatch
 from gatepatch import api
 from gatepatch.commands.options import (
+    add_device_choices,
     add_edit_choices,
     add_environment,
     add_jit_roots,
@@ -33,18 +34,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("set", metavar="SET", nargs="?")
     add_environment(parser)
     add_patches(parser)
-    parser.add_argument(
-        "--assume",
-        metavar="SM",
-        action="append",
-        default=[],
-        help="do not ask the devices, take this for their answer: sm_120",
-    )
-    parser.add_argument(
-        "--all-devices",
-        action="store_true",
-        help="demand that every visible device is named by the set, not just one",
-    )
+    add_device_choices(parser)
     add_edit_choices(parser)
     add_jit_roots(parser)
     _add_measuring(parser)

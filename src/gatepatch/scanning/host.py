@@ -188,34 +188,29 @@ def _question(text: bytes, start: int) -> int | None:
 
 def _closing(text: bytes, start: int) -> int:
     """Where the bracket that was opened before ``start`` closes; a CHECK's message left out."""
-    depth = 0
-    for index in range(start, min(len(text), start + _REACH)):
-        character = text[index : index + 1]
-        if character in b"([{":
-            depth += 1
-        elif character in b")]}":
-            if depth == 0:
-                return index
-            depth -= 1
-        elif depth == 0 and character in b",;":
-            return index
-    return min(len(text), start + _REACH)
+    return _end(text, start, b"([{", b")]}", b",;")
 
 
 def _until(text: bytes, start: int) -> int:
     """Where an expression ends that no bracket closes."""
+    return _end(text, start, b"([", b")]", b",?;{}")
+
+
+def _end(text: bytes, start: int, opening: bytes, closing: bytes, stops: bytes) -> int:
+    """The first place, outside of brackets opened since ``start``, of what ends an expression."""
     depth = 0
-    for index in range(start, min(len(text), start + _REACH)):
-        character = text[index : index + 1]
-        if character in b"([":
+    end = min(len(text), start + _REACH)
+    for index in range(start, end):
+        character = text[index]
+        if character in opening:
             depth += 1
-        elif character in b")]":
+        elif character in closing:
             if depth == 0:
                 return index
             depth -= 1
-        elif depth == 0 and character in b",?;{}":
+        elif depth == 0 and character in stops:
             return index
-    return min(len(text), start + _REACH)
+    return end
 
 
 def _condition(
