@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from gatepatch import usercache
 from gatepatch.errors import Problem, TargetError
 
 _NAME = re.compile(
@@ -38,12 +38,6 @@ class Release:
     version: Version
     archive: Path
     read: Callable[[str], bytes | None]
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: ``$XDG_CACHE_HOME/gatepatch/releases``."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "gatepatch" / "releases"
 
 
 def open_release(archive: Path) -> Release:
@@ -124,12 +118,12 @@ def fetch(distribution: str, version: Version, folder: Path | None = None) -> Re
     Args:
         distribution: Canonical name.
         version: Which one.
-        folder: Where downloads are kept; ``cache_folder()`` by default.
+        folder: Where downloads are kept; ``releases`` in the user's cache by default.
 
     Raises:
         TargetError: It cannot be had.
     """
-    folder = cache_folder() if folder is None else folder
+    folder = usercache.folder("releases") if folder is None else folder
     folder.mkdir(parents=True, exist_ok=True)
     known = _downloaded(folder, distribution, version)
     if known is None:

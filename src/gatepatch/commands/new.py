@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gatepatch
@@ -70,7 +69,7 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
     """Run the command; return its exit code."""
 
     def progress(text: str) -> None:
-        if sys.stderr.isatty():
+        if err.stream.isatty():
             err.line(text)
 
     made = gatepatch.new(
@@ -92,7 +91,7 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
     _print(made, out)
     for note in made.notes:
         err.line(f"note: {note}")
-    _print_next(made, Path(options.output), err)
+    print_next(made, options.output, err)
     return 0
 
 
@@ -113,6 +112,7 @@ def _print_file(file: MadeFile, out: Printer) -> None:
         out.line(f"    {edit.kind}, line {lines}{proved}")
 
 
-def _print_next(made: Made, output: Path, err: Printer) -> None:
+def print_next(made: Made, output: str, err: Printer) -> None:
+    """Say what is left to do once a set is written."""
     err.line(f"give the reasons, where it says TODO: {', '.join(made.missing)}")
-    err.line(f"then check it: gatepatch lint {made.name} --patches {output}")
+    err.line(f"then check it: gatepatch lint {made.name} --patches {shlex.quote(output)}")

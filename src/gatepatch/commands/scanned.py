@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
 from gatepatch import api
+from gatepatch.commands.new import print_next
 from gatepatch.errors import UsageError
 from gatepatch.report import Printer, document
+from gatepatch.scanning.table import one_line
 
 if TYPE_CHECKING:
     from gatepatch.scanning.chosen import Chosen
@@ -121,9 +122,5 @@ def _print(chosen: Chosen, out: Printer) -> None:
 
 def _print_rest(chosen: Chosen, output: str, err: Printer) -> None:
     for left in chosen.left_out:
-        reason = " ".join(left.reason.split())
-        reason = reason if len(reason) <= _WIDE else f"{reason[: _WIDE - 3]}..."
-        err.line(f"left out: {left.gate.path}:{left.gate.line}: {reason}")
-    made = chosen.made
-    err.line(f"give the reasons, where it says TODO: {', '.join(made.missing)}")
-    err.line(f"then check it: gatepatch lint {made.name} --patches {shlex.quote(output)}")
+        err.line(f"left out: {left.gate.path}:{left.gate.line}: {one_line(left.reason, _WIDE)}")
+    print_next(chosen.made, output, err)

@@ -8,6 +8,7 @@ from gatepatch.report import Printer
 from gatepatch.scanning.against import Compared, Comparison
 from gatepatch.scanning.matching import KINDS, Difference, Kind
 from gatepatch.scanning.records import Finding
+from gatepatch.scanning.table import one_line
 
 _WIDE = 150
 
@@ -80,5 +81,4 @@ def _word(finding: Finding, result: Comparison) -> str:
 
 
 def _text(finding: Finding) -> str:
-    text = " ".join(finding.text.split())
-    return text if len(text) <= _WIDE else f"{text[: _WIDE - 3]}..."
+    return one_line(finding.text, _WIDE)

@@ -17,15 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gatepatch import __version__
+from gatepatch import __version__, usercache
 from gatepatch.scanning.walk import PYTHON, SourceFile
 from gatepatch.target import Target
-
-
-def folder() -> Path:
-    """Where results are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    return Path(base) / "gatepatch" / "scan"
 
 
 def load(target: Target, files: Sequence[SourceFile]) -> dict[str, dict[str, Any]]:
@@ -72,7 +66,7 @@ def save(
 
 def _file(target: Target) -> Path:
     key = hashlib.sha256(f"{target.root.path}\n{target.distribution}".encode()).hexdigest()
-    return folder() / f"{target.distribution}-{key[:16]}.json"
+    return usercache.folder("scan") / f"{target.distribution}-{key[:16]}.json"
 
 
 def _python(files: Sequence[SourceFile]) -> str:

@@ -53,12 +53,17 @@ def _distribution(
         )
 
 
+def one_line(text: str, width: int) -> str:
+    """A text on one line, its end left out where it is wider."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
 def _finding(result: ScanResult, finding: Finding, out: Printer) -> Iterator[str]:
     word = finding.verdict[result.sm]
     word = "unknown" if finding.unknown else word
     within = f"  in {finding.within}" if finding.within else ""
-    text = " ".join(finding.text.split())
-    text = text if len(text) <= _WIDE else f"{text[: _WIDE - 3]}..."
+    text = one_line(finding.text, _WIDE)
     yield f"    {finding.line:6}  {out.word(word, 8)}{finding.kind:12}{text}{within}"
     for reason in finding.unknown[:1]:
         yield f"            not known: {reason[:_WIDE]}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -21,14 +20,6 @@ from gatepatch.verifying.source_tree import SourceTree
 SCHEMA = 1
 KEPT = 16
 """How many results of one command are kept: each has other headers."""
-
-
-def default_folder(variables: Mapping[str, str] | None = None) -> Path:
-    """The user's cache folder for compilations: ``~/.cache/gatepatch/compile``."""
-    variables = os.environ if variables is None else variables
-    base = variables.get("XDG_CACHE_HOME", "")
-    home = Path(base if base.startswith("/") else os.path.expanduser("~/.cache"))  # noqa: PTH111
-    return home / "gatepatch" / "compile"
 
 
 class Cache:

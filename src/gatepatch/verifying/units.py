@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatepatch import usercache
 from gatepatch.arch import Arch
 from gatepatch.environment import Environment
 from gatepatch.errors import TargetError, UsageError
@@ -14,7 +15,7 @@ from gatepatch.loader_units import DATA
 from gatepatch.spec import PatchSet, UnitSpec
 from gatepatch.target import Target
 from gatepatch.verifying import compiling, nvcc
-from gatepatch.verifying.compile_cache import Cache, default_folder
+from gatepatch.verifying.compile_cache import Cache
 from gatepatch.verifying.compiling import Bench, Compiled, Job
 from gatepatch.verifying.expectations import SIDE_WORDS, Place, Side, compare
 from gatepatch.verifying.finding import Finding
@@ -108,7 +109,7 @@ def compile_units(
             command=problem.hint or "",
         )
         return (), [finding], ()
-    cache = Cache(default_folder())
+    cache = Cache(usercache.folder("compile"))
     results: dict[Place, Compiled] = {}
     notes = []
     for subject in subjects:
