@@ -129,6 +129,14 @@ def test_what_a_directive_guards() -> None:
     assert (error.guards.effect, error.rejects) == ("raises", True)
 
 
+def test_a_macros_text_ends_with_its_directive() -> None:
+    (found,) = gates(
+        "int a\n#define NEW __CUDA_ARCH__ >= 900 && \\\n  __CUDA_ARCH__ < 1200\nint x;\n"
+    )
+    assert found.text == "__CUDA_ARCH__ >= 900 && \\ __CUDA_ARCH__ < 1200"
+    assert (admitted(found), found.verdict.unknown) == ("90 100 103 110", ())
+
+
 def test_what_is_done_instead() -> None:
     (found,) = gates("#if __CUDA_ARCH__ >= 900\nint a;\n#else\n#error no\n#endif\n")
     assert found.guards.otherwise == "an error"
@@ -185,19 +193,133 @@ def test_a_kernels_own_number_is_no_test_of_the_architecture_in_its_name() -> No
     assert found.verdict.unknown
 
 
-def test_a_macro_that_is_1_or_0_by_the_architecture_is_its_test() -> None:
-    text = """
+SETTLED = [
+    pytest.param(
+        """
         #if __CUDA_ARCH__ >= 1000 && defined(__CUDA_ARCH_FEAT_SM100_ALL)
         #define HAS_ROUNDING 1
         #else
         #define HAS_ROUNDING 0
         #endif
         #if HAS_ROUNDING
-        int x;
+        """,
+        "100",
+        id="set to 1 or 0",
+    ),
+    pytest.param(
+        """
+        #ifndef SOME_HEADER_SM90_H
+        #define SOME_HEADER_SM90_H
+        #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+        #define HAS_COPY
         #endif
-    """
-    first, last = gates(text)
-    assert admitted(first) == admitted(last) == "100"
-    assert not last.verdict.unknown
-    again = gates(text + "\n#undef HAS_ROUNDING\n")
-    assert again[-1].verdict.unknown
+        #ifdef HAS_COPY
+        #endif
+        """,
+        FROM_90,
+        id="defined as nothing, in an include guard",
+    ),
+    pytest.param(
+        """
+        #if defined(__CUDACC__) && !defined(__CUDA_ARCH__)
+        #define IS_HOST 1
+        #else
+        #define IS_HOST 0
+        #endif
+        #if __CUDA_ARCH__ >= 1000 || IS_HOST
+        #define HAS_IT 1
+        #else
+        #define HAS_IT 0
+        #endif
+        #if HAS_IT
+        """,
+        "100 103 110 120 121 130",
+        id="by way of the host's pass",
+    ),
+    pytest.param(
+        """
+        #define IS_LARGE (__CUDA_ARCH__ >= 1200)
+        #if !IS_LARGE && __CUDA_ARCH__ >= 900
+        """,
+        "90 100 103 110",
+        id="defined from the architecture",
+    ),
+    pytest.param(
+        "#define FROM(x) (__CUDA_ARCH__ >= x)\n#if FROM(900) && !FROM(1200)\n",
+        "90 100 103 110",
+        id="with an argument",
+    ),
+    pytest.param(
+        """
+        #if !defined(HAS_IT) && __CUDA_ARCH__ >= 900
+        #define HAS_IT 1
+        #endif
+        #if __CUDA_ARCH__ == 1200
+        #undef HAS_IT
+        #endif
+        #if defined(HAS_IT)
+        """,
+        "90 100 103 110 121 130",
+        id="let go of again",
+    ),
+    pytest.param(
+        "#if MY_CUDA_ARCH >= 900 && MY_CUDA_ARCH < 1200\n", "90 100 103 110", id="by name"
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "archs"), SETTLED)
+def test_a_macro_that_the_file_settles_is_read(text: str, archs: str) -> None:
+    found = gates(f"{textwrap.dedent(text)}int x;\n#endif\n#endif\n")
+    *_, last = [gate for gate in found if gate.kind == "directive"]
+    assert (admitted(last), last.verdict.unknown) == (archs, ())
+
+
+UNSETTLED = [
+    pytest.param(
+        """
+        #ifndef HAS_IT
+        #if __CUDA_ARCH__ >= 900
+        #define HAS_IT 1
+        #else
+        #define HAS_IT 0
+        #endif
+        #endif
+        #if HAS_IT
+        """,
+        "depends",
+        id="the build may have defined it",
+    ),
+    pytest.param(
+        "#if __CUDA_ARCH__ >= 900\n#define HAS_IT a && b\n#endif\n#if HAS_IT\n",
+        "unknown",
+        id="what means another thing beside other operators",
+    ),
+    pytest.param(
+        "#if __CUDA_ARCH__ >= 900\n#define LEVEL 2\n#endif\n#if LEVEL == OTHER\n",
+        "unknown",
+        id="beside another macro",
+    ),
+    pytest.param(
+        "#if __CUDA_ARCH__ >= 900\n#define IT IT\n#endif\n#if IT\n", "unknown", id="by itself"
+    ),
+    pytest.param("#if MY_ARCH == 90\n", "unknown", id="a build's own number"),
+]
+
+
+@pytest.mark.parametrize(("text", "answer"), UNSETTLED)
+def test_a_macro_that_the_file_does_not_settle_is_not(text: str, answer: Answer) -> None:
+    *_, last = gates(f"{textwrap.dedent(text)}int x;\n#endif\n")
+    assert "90" in admitted(last, answer).split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#if __CUDACC_VER_MAJOR__ >= 12\n#define HAS_SM90_TOOLS\n#endif\n#ifdef HAS_SM90_TOOLS\n#endif\n",
+        "#ifndef TRAP\n#if __CUDA_ARCH__ >= 900\n#define TRAP() __trap()\n#endif\n#endif\n",
+        "#if !defined(MY_CUDA_ARCH)\n#error give it\n#endif\n",
+    ],
+)
+def test_a_macro_that_is_the_same_for_all_is_no_gate(text: str) -> None:
+    assert [found.text for found in gates(text) if "__CUDA_ARCH__" not in found.text] == []

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gatepatch.gates.cuda_macros import is_target_macro, mentions, read_macros
+from gatepatch.gates.cuda_settled import Outside, settle
 from gatepatch.gates.directives import Branch, Scan, scan
-from gatepatch.verdict import Verdict
+from gatepatch.verdict import Verdict, arch_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Gate:
         text: The condition as it stands.
         target: Whether it has a macro that the CUDA compiler defines for each pass.
         verdict: Its value in each pass.
+        by_name: Whether a macro in it was read by its name alone.
     """
 
     line: int
@@ -33,6 +35,7 @@ class Gate:
     text: str
     target: bool
     verdict: Verdict
+    by_name: bool = False
 
 
 def gates_in(source: bytes) -> tuple[Gate, ...]:
@@ -40,12 +43,25 @@ def gates_in(source: bytes) -> tuple[Gate, ...]:
     return tuple(gate for _, gate in gates_of(source, scan(source)))
 
 
-def gates_of(source: bytes, found: Scan) -> Iterator[tuple[Branch, Gate]]:
-    """Yield the gates among a file's directives, each with its branch."""
+def gates_of(
+    source: bytes, found: Scan, outside: Outside | None = None
+) -> Iterator[tuple[Branch, Gate]]:
+    """Yield the gates among a file's directives, each with its branch.
+
+    Args:
+        source: The file.
+        found: Its directives.
+        outside: What macros mean that the file does not define. Those that it does define are
+            followed only where this is given, and what is then the same for all is no gate.
+    """
     meanings = read_macros(found)
+    settled = settle(found, meanings, outside) if outside is not None else None
     for branch in found.branches.values():
         target = mentions(branch, is_target_macro)
         if target or (mentions(branch, meanings.depends) and not found.is_include_guard(branch)):
+            verdict = settled.verdicts[branch] if settled else meanings.verdict(branch.condition)
+            if settled and not target and not verdict.unknown and not _is_gate(verdict):
+                continue
             yield (
                 branch,
                 Gate(
@@ -56,6 +72,12 @@ def gates_of(source: bytes, found: Scan) -> Iterator[tuple[Branch, Gate]]:
                     keyword=branch.directive.keyword,
                     text=source[slice(*branch.span)].decode("utf-8", "backslashreplace"),
                     target=target,
-                    verdict=meanings.verdict(branch.condition),
+                    verdict=verdict,
+                    by_name=settled is not None and branch in settled.by_name,
                 ),
             )
+
+
+def _is_gate(verdict: Verdict) -> bool:
+    """Whether the value depends on the device: what only the host's pass lacks is none."""
+    return len({value for point, value in verdict.table.items() if arch_of(point)}) > 1

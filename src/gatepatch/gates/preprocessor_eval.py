@@ -67,7 +67,22 @@ class Unknown:
     reason: str
 
 
-Macro: TypeAlias = "Known | Free | Unknown"
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A macro that the source itself defines, or does not, under conditions.
+
+    Args:
+        defined: When it is defined.
+        value: What it is worth, by what it is not known for sure to be.
+        call: What it is worth with arguments; None for one that takes none.
+    """
+
+    defined: Bool
+    value: Value
+    call: Callable[[tuple[str, ...]], Value] | None = None
+
+
+Macro: TypeAlias = "Known | Free | Unknown | Settled"
 Lookup: TypeAlias = "Callable[[str], Macro]"
 """The environment: what a macro means in the pass at hand."""
 
@@ -93,7 +108,7 @@ class _Opaque:
 
 
 _Leaf: TypeAlias = "_Integer | _Opaque"
-_Value: TypeAlias = "dict[_Leaf, Bool]"
+Value: TypeAlias = "dict[_Leaf, Bool]"
 """The integers that an expression can be, each with the condition under which it is that one."""
 
 
@@ -126,6 +141,28 @@ def integer(node: Expr, lookup: Lookup) -> int | None:
     return None
 
 
+def settled(name: str, macro: Macro) -> Settled:
+    """Say of a macro, whatever is known of it, when it is defined and what it is worth."""
+    if isinstance(macro, Settled):
+        return macro
+    return Settled(_defined(Defined(name), lambda _: macro), _macro(Name(name), lambda _: macro))
+
+
+def unread(name: str, reason: str) -> Value:
+    """The value of a macro whose definition is there, and is not read."""
+    return {_Opaque(name, reason): True}
+
+
+def value_of(node: Expr, lookup: Lookup) -> Value:
+    """Return the integers that an expression can be, each with when it is that one."""
+    return _value(node, lookup)
+
+
+def one_of(cases: Iterable[tuple[Value, Bool]]) -> Value:
+    """Return the value that is each of some under its condition."""
+    return _merge((leaf, and_(when, own)) for value, when in cases for leaf, own in value.items())
+
+
 def _is_zero(node: Expr) -> bool:
     return isinstance(node, Number) and node.value == 0
 
@@ -137,16 +174,18 @@ def _truth(leaf: _Leaf) -> Bool:
 
 
 def _defined(node: Defined, lookup: Lookup) -> Bool:
-    match lookup(node.name):
+    match found := lookup(node.name):
         case Known(value):
             return value is not None
         case Free():
             return atom(to_source(node))
         case Unknown(reason):
             return atom(to_source(node), unknown=reason)
+        case Settled():
+            return found.defined
 
 
-def _value(node: Expr, lookup: Lookup) -> _Value:
+def _value(node: Expr, lookup: Lookup) -> Value:
     match node:
         case Group():
             return _value(node.inner, lookup)
@@ -155,6 +194,9 @@ def _value(node: Expr, lookup: Lookup) -> _Value:
         case Name():
             return _macro(node, lookup)
         case Call():
+            found = lookup(node.name)
+            if isinstance(found, Settled) and found.call is not None:
+                return found.call(node.arguments)
             return {_opaque(node, lookup): True}
         case Unary("+" | "-" | "~"):
             return _map(_value(node.operand, lookup), lambda leaf: _unary(node, leaf, lookup))
@@ -167,22 +209,24 @@ def _value(node: Expr, lookup: Lookup) -> _Value:
             return _merge([(_Integer(1), truth), (_Integer(0), not_(truth))])
 
 
-def _merge(cases: Iterable[tuple[_Leaf, Bool]]) -> _Value:
-    merged: _Value = {}
+def _merge(cases: Iterable[tuple[_Leaf, Bool]]) -> Value:
+    merged: Value = {}
     for leaf, when in cases:
         if when is not False:
             merged[leaf] = or_(merged.get(leaf, False), when)
     return merged
 
 
-def _map(value: _Value, change: Callable[[_Leaf], _Leaf]) -> _Value:
+def _map(value: Value, change: Callable[[_Leaf], _Leaf]) -> Value:
     return _merge((change(leaf), when) for leaf, when in value.items())
 
 
-def _macro(node: Name, lookup: Lookup) -> _Value:
+def _macro(node: Name, lookup: Lookup) -> Value:
     found = lookup(node.name)
     if isinstance(found, Known):
         return {_Integer(found.value or 0): True}
+    if isinstance(found, Settled):
+        return found.value
     return {_opaque(node, lookup): True}
 
 
@@ -197,7 +241,9 @@ def _why_unknown(node: Expr, lookup: Lookup) -> str:
     for macro in found.values():
         if isinstance(macro, Unknown):
             return macro.reason
-    known = [name for name, macro in found.items() if isinstance(macro, Known)]
+    if isinstance(node, Call) and isinstance(found[node.name], Settled):
+        return "it takes no arguments where it is defined"
+    known = [name for name, macro in found.items() if isinstance(macro, Known | Settled)]
     others = [name for name, macro in found.items() if isinstance(macro, Free)]
     if known and others:
         return f"the value of {', '.join(others)} beside {known[0]} is not known"
@@ -211,7 +257,7 @@ def _unary(node: Unary, leaf: _Leaf, lookup: Lookup) -> _Leaf:
     return _Integer(value).as_unsigned(leaf.unsigned)
 
 
-def _binary(node: Binary, lookup: Lookup) -> _Value:
+def _binary(node: Binary, lookup: Lookup) -> Value:
     left, right = _value(node.left, lookup), _value(node.right, lookup)
     cases: list[tuple[_Leaf, Bool]] = []
     for x, when_x in left.items():
@@ -255,7 +301,7 @@ def _shift(x: _Integer, left: int) -> _Integer:
     return _Integer(value).as_unsigned(x.unsigned)
 
 
-def _conditional(node: Conditional, lookup: Lookup) -> _Value:
+def _conditional(node: Conditional, lookup: Lookup) -> Value:
     test = evaluate(node.test, lookup)
     then, other = _value(node.then, lookup), _value(node.other, lookup)
     leaves = [*then, *other]

@@ -72,15 +72,21 @@ def _name(head: bytes) -> str:
     return found[1].decode("latin-1") if found else ""
 
 
-_DIRECTIVE = re.compile(rb"^[ \t]*#[^\n]*(?:(?<=\\)\n[^\n]*|(?<=\\\r)\n[^\n]*)*", re.MULTILINE)
+_DIRECTIVE = re.compile(rb"^[ \t]*#[^\n]*(?:(?<=\\)\n[^\n]*|(?<=\\\r)\n[^\n]*)*\n?", re.MULTILINE)
+_DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?")
 
 
 def without_directives(source: bytes) -> bytes:
-    """Blank comments, literals and directives but ``#define``, whose text is code."""
+    """Blank comments, literals and directives but the text of a ``#define``, which is code.
+
+    That stands between two semicolons, since nothing around it belongs to it.
+    """
 
     def hidden(match: re.Match[bytes]) -> bytes:
-        if re.match(rb"[ \t]*#[ \t]*define", match[0]):
-            return match[0].replace(b"\\\n", b" \n")
+        if head := _DEFINE.match(match[0]):
+            body = match[0][head.end() :].replace(b"\\\n", b" \n").replace(b"\\\r\n", b" \r\n")
+            body = body[:-1] + b";" if body.endswith(b"\n") else body
+            return b" " * (head.end() - 1) + b";" + body
         return _VISIBLE.sub(b" ", match[0])
 
     return _DIRECTIVE.sub(hidden, blanked(source))

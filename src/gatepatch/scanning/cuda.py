@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from gatepatch.gates.cuda_gates import gates_of
+from gatepatch.gates.cuda_settled import Outside
 from gatepatch.gates.directives import Branch, Scan, scan
 from gatepatch.scanning.c_text import Outline, blanked
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.records import Effect, Guards
-from gatepatch.verdict import Verdict
 
 _PDL = re.compile(
     rb"griddepcontrol\.\w+|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion"
@@ -24,10 +24,6 @@ _DEVICE = re.compile(
     r"\s*!?\s*(?:__CUDA_ARCH__|defined\s*(?:\(\s*__CUDA_ARCH__\s*\)|__CUDA_ARCH__))\s*"
 )
 """The test whether it is compiled for a device at all, whichever."""
-_SWITCH = re.compile(
-    rb"\s*#[ \t]*define[ \t]+(\w+)[ \t]+1[ \t]*\n\s*#[ \t]*else[^\n]*\n"
-    rb"\s*#[ \t]*define[ \t]+\1[ \t]+0[ \t]*\n\s*#[ \t]*endif"
-)
 _QUANTITY = re.compile(r"_(?:RANK|SIZE|COUNT|STAGES|THREADS|WARPS|BYTES|HEADS|DIM|NUM_\w+)$")
 _MANY = 4
 """How many calls are named."""
@@ -39,14 +35,16 @@ _FAR = 65536
 """How many bytes of a guarded region are looked at."""
 
 
-def directives(source: bytes, outline: Outline) -> Iterator[Found]:
-    """Yield the gates among a file's directives."""
+def directives(source: bytes, outline: Outline, outside: Outside) -> Iterator[Found]:
+    """Yield the gates among a file's directives.
+
+    Args:
+        source: The file.
+        outline: Its definitions.
+        outside: What macros mean that it does not define.
+    """
     found = scan(source)
-    switches: dict[str, Verdict] = {}
-    for branch, gate in gates_of(source, found):
-        if (name := _switch(source, found, branch)) and not gate.verdict.unknown:
-            switches[name] = gate.verdict
-        verdict = switches.get(gate.text.strip(), gate.verdict)
+    for branch, gate in gates_of(source, found, outside):
         if _DEVICE.fullmatch(gate.text) or (not gate.target and _is_quantity(gate.text)):
             continue
         rejects = _rejects(source, found, branch)
@@ -60,7 +58,8 @@ def directives(source: bytes, outline: Outline) -> Iterator[Found]:
             kind="directive",
             text=gate.text if not gate.keyword.endswith("def") else f"{gate.keyword} {gate.text}",
             rejects=rejects,
-            verdict=verdict,
+            verdict=gate.verdict,
+            by_name=gate.by_name,
             guards=guards,
             compiled="the function's whole body is left out where it is shut" if whole else "",
         )
@@ -72,20 +71,6 @@ def _rejects(source: bytes, found: Scan, branch: Branch) -> bool:
     if end is None or end.start - branch.directive.end > _SHORT:
         return False
     return found.rejects(source, branch)
-
-
-def _switch(source: bytes, found: Scan, branch: Branch) -> str:
-    """The macro that an ``#if`` defines as 1, and its ``#else`` as 0; empty if there is none."""
-    parent = branch.parent
-    if branch.earlier or not (parent is None or found.is_include_guard(parent)):
-        return ""
-    match = _SWITCH.match(source, branch.directive.end)
-    if (
-        match is None
-        or len(re.findall(rb"(?:define|undef)[ \t]+" + match[1] + rb"\b", source)) != 2
-    ):
-        return ""
-    return match[1].decode("latin-1")
 
 
 def _is_quantity(text: str) -> bool:

@@ -68,7 +68,7 @@ def found_in_cuda(data: bytes) -> Iterator[Found]:
         return
     outline = Outline(data)
     if directives:
-        yield from cuda.directives(data, outline)
+        yield from cuda.directives(data, outline, lambda name, compilation: None)
     if lines:
         yield from host.conditions(data, without_directives(data), outline, lines)
 
