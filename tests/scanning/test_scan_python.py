@@ -348,3 +348,32 @@ def test_an_architecture_on_which_a_condition_raises_is_left_out(refusal: str) -
     """
     found = gates(text)[-1]
     assert admitted(found) == "100"
+
+
+@pytest.mark.parametrize(
+    ("body", "archs"),
+    [
+        pytest.param("names = list(TABLE)\n    raise ValueError(names)", "90", id="a message"),
+        pytest.param(
+            "if why:\n        why += '.'\n    raise ValueError(why)", "90", id="worked out"
+        ),
+        pytest.param("if why:\n        return 1\n    raise ValueError", "70 89 120", id="a route"),
+        pytest.param("log.warning('no')\n    return None", "90", id="a warning"),
+        pytest.param("note = 'no'\n    return False, note", "90", id="a reason"),
+        pytest.param("run_other(x)\n    return", "70 89 120", id="another way"),
+        pytest.param("return", "90", id="nothing is done"),
+        pytest.param("pytest.skip('no')", "90", id="a test left out"),
+    ],
+)
+def test_what_turns_the_caller_away(body: str, archs: str) -> None:
+    (found,) = gates(f"def f(x, why, major):\n  if major != 9:\n    {body}\n  work(x)\n")
+    assert set(archs.split()) <= set(admitted(found).split())
+    assert ("90" in admitted(found)) == ("90" in archs)
+
+
+def test_a_return_before_a_check_that_raises_lets_the_caller_through() -> None:
+    (found,) = gates(
+        "def check(lib, major):\n    if major != 9:\n        return\n    if not lib:\n        raise E\n"
+    )
+    assert "120" in admitted(found)
+    assert "90" not in admitted(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from gatepatch.gates.python_prover import State
 from gatepatch.gates.python_scope import hides
@@ -90,6 +91,7 @@ def _conditions(
     for start, stop, top in sorted(candidates, key=lambda found: (found[0], -found[1])):
         if start < end:
             continue  # inside a gate that is listed already
+        top = replace(top, rejects=statements.rejects(top))
         frame = state.frame(top.functions, top.bound)
         meaning.by_name  # noqa: B018  # what was read before is of no concern here
         verdict = meaning.verdict(top.node, frame, rejects=top.rejects)

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from gatepatch.gates.python_source import Expression
+from gatepatch.scanning.python_refusals import refuses
 from gatepatch.scanning.records import Effect, Guards
 
 _BUILT = re.compile(
@@ -33,6 +34,13 @@ class Statements:
     def decorates(self, node: ast.expr) -> bool:
         """Whether an expression is a decorator."""
         return any(part is node for part in getattr(self.around(node), "decorator_list", ()))
+
+    def rejects(self, top: Expression) -> bool:
+        """Whether what a condition guards turns the caller away where it holds."""
+        statement = self.around(top.node) if top.tested else None
+        if not isinstance(statement, ast.If) or statement.test is not top.node:
+            return False
+        return refuses(statement.body, top.functions)
 
     def guards(self, top: Expression) -> Guards:
         """What stands under a condition."""
