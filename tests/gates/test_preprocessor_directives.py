@@ -35,6 +35,8 @@ def _conditions(source: bytes) -> list[tuple[int, int, str, str]]:
         b"#",
         b"",
         b"char c = '\"'; // \"\n",
+        b"int x; /* c */ #if A\n",
+        b"#pragma unroll /* \n#if A\n*/\n",
     ],
     ids=repr,
 )
@@ -63,6 +65,8 @@ def test_no_directive(source: bytes) -> None:
         (b'auto s = notR"(";\n#if A\n', [(2, 2, "if", "A")]),
         (b"\0\xff\xfe \x80\n\0#if\0A\n", [(2, 2, "if", "A")]),
         (b"a / b /\n#if A\n", [(2, 2, "if", "A")]),
+        (b"/* c */ #if A\n", [(1, 1, "if", "A")]),
+        (b"#pragma unroll\n#pragma once /* c */\nf(/* n */ 1); // c\n#if A\n", [(4, 4, "if", "A")]),
         (b"#endif\n#else\n#if A\n", [(2, 2, "else", ""), (3, 3, "if", "A")]),
     ],
     ids=repr,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
 
 import pytest
 
 from gatepatch.errors import RefusedError
+from gatepatch.scanning import python
 from gatepatch.scanning.found import Found, admission
 from gatepatch.scanning.python import PythonScanner
 
@@ -377,3 +379,18 @@ def test_a_return_before_a_check_that_raises_lets_the_caller_through() -> None:
     )
     assert "120" in admitted(found)
     assert "90" not in admitted(found)
+
+
+def test_what_was_read_is_not_kept_alive_by_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The processes of a scan collect no cycles: trees of many files would fill the memory.
+    monkeypatch.setattr(python, "_KEPT", 0)
+    scanner = PythonScanner({"pkg/__init__.py": b"", "pkg/utils.py": UTILS}.get)
+    texts = [str(shape.values[0]) for shape in SHAPES]
+    gc.collect()
+    gc.disable()
+    try:
+        for number, text in enumerate(texts):
+            list(scanner.scan(f"pkg/m{number}.py", text.encode()))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

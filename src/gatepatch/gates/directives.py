@@ -7,6 +7,7 @@ a line is what is left once its continuations are taken out.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,12 +18,14 @@ from gatepatch.gates.preprocessor_tree import Defined, Expr, Unary, strip
 _NAMED = ("ifdef", "ifndef", "elifdef", "elifndef")
 _LATER = ("elif", "elifdef", "elifndef", "else")
 
-# Lines that can neither be a directive nor open a comment or a literal that the next one
-# continues: skipped at once. An R before a quote may open a raw string.
+# Lines that are no directive of interest, and open no comment or literal that the next one continues:
+# skipped at once. An R before a quote may open a raw string, and a pragma may hold anything.
 _PLAIN = re.compile(
     r"""(?:[ \t\f\v\r\0]*
-        (?:(?![\s\0#%])[^\n"'/]*
-           (?:(?:(?<!R)"(?:\\[^\n]|[^"\\\n])*" | /(?![/*]) | //[^\n]*(?=\n))[^\n"'/]*)*)?\n)+""",
+        (?:\#[ \t]*pragma\b[^\n"'/]*\n
+         | (?:(?![\s\0#%]|/\*)[^\n"'/]*
+           (?:(?:(?<!R)"(?:\\[^\n]|[^"\\\n])*" | /(?![/*]) | //[^\n]*(?=\n)
+              | /\*[^*\n]*\*/ )[^\n"'/]*)*)?\n))+""",
     re.VERBOSE,
 )
 
@@ -99,7 +102,7 @@ class Scan:
     def is_include_guard(self, branch: Branch) -> bool:
         """Whether it is ``#ifndef X``, or the same by ``#if``, straight before ``#define X``."""
         name = _not_defined(branch.condition)
-        place = self.directives.index(branch.directive) + 1
+        place = bisect_left(self.directives, branch.directive.start, key=_start) + 1
         following = self.directives[place] if place < len(self.directives) else None
         return (
             name is not None
@@ -108,12 +111,17 @@ class Scan:
             and [token.text for token in following.body[:1]] == [name]
         )
 
+    def _between(self, start: int, stop: int) -> tuple[Directive, ...]:
+        """The directives in a part of the file."""
+        first, last = (bisect_left(self.directives, p, key=_start) for p in (start, stop))
+        return self.directives[first:last]
+
     def rejects(self, source: bytes, branch: Branch) -> bool:
         """Whether it guards an ``#error`` or a trap, and nothing else."""
         if (end := self.ends.get(branch)) is None:
             return False
         start, stop = branch.directive.end, end.start
-        inside = [d for d in self.directives if start <= d.start < stop]
+        inside = self._between(start, stop)
         if any(d.keyword != "error" for d in inside):
             return False
         texts = []
@@ -127,6 +135,10 @@ class Scan:
             ]
         code = "".join(texts)
         return bool(_REJECTS.fullmatch(code)) if code else bool(inside)
+
+
+def _start(directive: Directive) -> int:
+    return directive.start
 
 
 def _not_defined(condition: Expr | ConditionError | None) -> str | None:

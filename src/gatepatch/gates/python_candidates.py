@@ -110,9 +110,13 @@ def _without(source: Source, node: Literal, kept: Sequence[ast.expr]) -> tuple[B
 
 def constant(node: ast.expr) -> object:
     """A literal's value; None if it is none."""
+    if isinstance(node, ast.Constant):
+        return node.value
     try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError):
+        # Of its text: what literal_eval leaves behind would keep the node, and so the whole tree,
+        # until the next collection (CPython's closures in it call each other).
+        return ast.literal_eval(ast.unparse(node))
+    except (ValueError, TypeError, SyntaxError):
         return None
 
 

@@ -416,69 +416,69 @@ def local_bindings(module: Module, function: FunctionNode) -> dict[str, list[Bin
 
 def bind(module: Module, node: ast.stmt, bindings: dict[str, list[Binding]]) -> None:
     """Add the names that a statement binds, those in its blocks included."""
-
-    def add(name: str, binding: Binding) -> None:
+    # No closure that calls itself: such a cycle keeps the whole tree until the next collection.
+    for name, binding in _bound_by(module, node):
         known = bindings.setdefault(name, [])
         if binding not in known:
             known.append(binding)
+    for child in _nested(node):
+        bind(module, child, bindings)
 
-    def target(node: ast.expr, value: ast.expr | None) -> None:
-        match node:
-            case ast.Name(id=name):
-                add(name, Assigned(value) if value is not None else Other())
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                for index, part in enumerate(parts):
-                    if isinstance(part, ast.Name) and value is not None:
-                        add(part.id, Element(value, index))
-                    else:
-                        target(part, None)
-            case ast.Starred(value=inner):
-                target(inner, None)
 
+def _bound_by(module: Module, node: ast.stmt) -> Iterator[tuple[str, Binding]]:
+    """The names that a statement binds itself, and what to."""
     match node:
         case ast.Assign(targets=targets, value=value):
             for part in targets:
-                target(part, value)
+                yield from _targets(part, value)
         case ast.AnnAssign(target=part, value=annotated):
             if annotated is not None:
-                target(part, annotated)
-        case ast.AugAssign(target=part):
-            target(part, None)
+                yield from _targets(part, annotated)
+        case ast.AugAssign(target=part) | ast.For(target=part) | ast.AsyncFor(target=part):
+            yield from _targets(part, None)
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            add(name, Defined(node))
+            yield name, Defined(node)
         case ast.ClassDef(name=name):
-            add(name, Other())
+            yield name, Other()
         case ast.Import(names=names):
             for alias in names:
-                if alias.asname:
-                    add(alias.asname, Imported(alias.name, None))
-                else:
-                    top = alias.name.split(".")[0]
-                    add(top, Imported(top, None))
+                top = alias.name if alias.asname else alias.name.split(".")[0]
+                yield alias.asname or top, Imported(top, None)
         case ast.ImportFrom(names=names):
             origin = _origin(module, node)
             for alias in names:
                 if alias.name == "*":
                     module.stars.append(origin)
                 else:
-                    add(alias.asname or alias.name, Imported(origin, alias.name))
-        case ast.For(target=part) | ast.AsyncFor(target=part):
-            target(part, None)
+                    yield alias.asname or alias.name, Imported(origin, alias.name)
         case ast.With(items=items) | ast.AsyncWith(items=items):
             for item in items:
                 if item.optional_vars is not None:
-                    target(item.optional_vars, None)
+                    yield from _targets(item.optional_vars, None)
         case ast.Try(handlers=handlers):
             for handler in handlers:
                 if handler.name is not None:
-                    add(handler.name, Other())
+                    yield handler.name, Other()
         case ast.Match(cases=cases):
             for name in {n for c in cases for n in _captures(c.pattern)}:
-                add(name, Other())
+                yield name, Other()
     for walrus in _walruses(node) if module.walruses else ():
-        target(walrus.target, walrus.value)
-    for child in _nested(node):
-        bind(module, child, bindings)
+        yield from _targets(walrus.target, walrus.value)
+
+
+def _targets(node: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, Binding]]:
+    """The names in the target of an assignment."""
+    match node:
+        case ast.Name(id=name):
+            yield name, Assigned(value) if value is not None else Other()
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for index, part in enumerate(parts):
+                if isinstance(part, ast.Name) and value is not None:
+                    yield part.id, Element(value, index)
+                else:
+                    yield from _targets(part, None)
+        case ast.Starred(value=inner):
+            yield from _targets(inner, None)
 
 
 def _nested(node: ast.stmt) -> Iterator[ast.stmt]:

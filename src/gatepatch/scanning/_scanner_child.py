@@ -36,7 +36,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     warnings.simplefilter("ignore")  # what a scanned file's literals deserve is not of concern
     sys.setrecursionlimit(4000)
-    gc.set_threshold(200_000, 10, 20)  # syntax trees are many objects, and little rubbish
+    gc.disable()  # syntax trees are many objects, and none of them lies in a cycle
     scanners: dict[str, Scanner] = {}
     for line in sys.stdin:
         answers: list[Any] = []

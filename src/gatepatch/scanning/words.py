@@ -1,46 +1,29 @@
-"""Which of some words a file has: many of them, looked for a few at a time."""
+"""Which lines of a file have one of many words: most files have none, and are done with at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-_AROUND = b" (!_.[:"
+from ahocorasick_rs import BytesAhoCorasick
 
 
 class Words:
-    """Words that files are searched for.
-
-    Most files have none of them, and looking through all of the text once for each takes most of
-    a scan: so a word is looked for where its core is there, and what it shares with others.
+    """Words that files are searched for, all at the same time.
 
     Args:
-        words: The words.
-        cores: In lower case: the first that a word has, whatever its case, is its core.
-        vain: What words share that a file has mostly in another word, with that one.
+        words: The words; none of them spans lines.
     """
 
-    def __init__(
-        self,
-        words: Sequence[bytes],
-        cores: Sequence[bytes],
-        vain: Mapping[bytes, bytes] | None = None,
-    ):
-        self._vain = vain or {}
-        self._tree: Mapping[bytes, dict[bytes, list[bytes]]] = {core: {} for core in cores}
-        for word in dict.fromkeys(words):
-            low = word.lower()
-            core = next(core for core in cores if core in low)
-            self._tree[core].setdefault(low.lstrip(_AROUND), []).append(word)
+    def __init__(self, words: Sequence[bytes]):
+        self._matcher = BytesAhoCorasick(words)
 
-    def within(self, source: bytes) -> Iterator[bytes]:
-        """Yield the words that a file may have."""
-        low = source.lower()
-        for core, shared in self._tree.items():
-            if core in low:
-                for part, words in shared.items():
-                    if part == core or (part in low and not self._is_vain(part, low)):
-                        yield from words
-
-    def _is_vain(self, part: bytes, low: bytes) -> bool:
-        other = self._vain.get(part)
-        return other is not None and low.count(part) == low.count(other)
+    def lines(self, source: bytes) -> Iterator[tuple[int, int]]:
+        """Yield where each line that has a word begins and ends, in order."""
+        end = -1
+        for _, place, _ in self._matcher.find_matches_as_indexes(source):
+            if place > end:
+                start = source.rfind(b"\n", 0, place) + 1
+                end = source.find(b"\n", place)
+                if end < 0:
+                    end = len(source)
+                yield start, end
