@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from gatepatch import __version__, applier, devices, signals, trialmark
+from gatepatch import __version__, applier, devices, signals, trialmark, webpage
 from gatepatch.errors import (
     GatepatchError,
     Problem,
@@ -18,6 +18,7 @@ from gatepatch.errors import (
     TrialError,
     UsageError,
 )
+from gatepatch.files import write_new
 from gatepatch.results import Outcome
 from gatepatch.trialmark import Mark
 from gatepatch.trials import compiler_cache, page, record, summary
@@ -345,8 +346,7 @@ class _Trial:
         )
         try:
             record.write(trial, dict.fromkeys([beside / f"{self.id}.json", Path(trial.record)]))
-            # The command may hold bytes that are no text.
-            Path(trial.page).write_bytes(page.render(trial).encode("utf-8", "backslashreplace"))
+            write_new(Path(trial.page), webpage.encode(page.render(trial)))
         except OSError as error:
             told = f"the record could not be written: {error}"
             return replace(trial, record="", page="", warnings=(*trial.warnings, told))
