@@ -394,3 +394,72 @@ def test_what_was_read_is_not_kept_alive_by_a_cycle(monkeypatch: pytest.MonkeyPa
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_a_field_of_a_record_is_what_it_was_made_with() -> None:
+    found = gates(
+        """
+        def facts(i):
+            props = torch.cuda.get_device_properties(i)
+            return Facts(capability=(int(props.major), int(props.minor)), count=props.count)
+
+        def f(i):
+            capability = facts(i).capability
+            if capability not in ((10, 0), (10, 3)):
+                raise ValueError
+        """
+    )
+    assert [admitted(one) for one in found] == ["100 103"]
+
+
+@pytest.mark.parametrize("make", ["dict(NAMES)", "MappingProxyType(NAMES)"])
+def test_a_copy_of_a_table_is_that_table(make: str) -> None:
+    *_, found = gates(
+        f"NAMES = {{(9, 0): 'a'}}\ndef f(d):\n"
+        f"    name = {make}.get(torch.cuda.get_device_capability(d))\n"
+        "    if name is None:\n        raise ValueError\n"
+    )
+    assert admitted(found) == "90"
+
+
+@pytest.mark.parametrize(
+    ("condition", "answers"),
+    [
+        ("arch == Arch.sm_100f", "depends"),
+        ("arch in (Arch.sm_100f, Arch.sm_90a)", "depends"),
+        ("arch in (Arch.sm_100f, Arch.sm_100a)", "admits"),
+        ("arch >= Arch.sm_100 and arch <= Arch.sm_100f", "admits"),
+    ],
+)
+def test_a_familys_member_is_one_where_it_was_asked_for(condition: str, answers: str) -> None:
+    (found,) = gates(f"def f(arch):\n    if {condition}:\n        return 1\n")
+    answer = admission(found.verdict, rejects=False).answers
+    table = dict(zip((str(one) for one in found.verdict.table), answer, strict=True))
+    assert (table["10.0"], table["10.3"], table["12.0"]) == (answers, "shuts", "shuts")
+
+
+def test_a_value_or_an_empty_text_has_the_truth_of_the_value() -> None:
+    *_, found = gates(
+        "NAMES = {(9, 0): 'a'}\ndef f(d):\n"
+        "    if NAMES.get(torch.cuda.get_device_capability(d)) or '':\n        return 1\n"
+    )
+    assert admitted(found) == "90"
+
+
+def test_a_cache_is_empty_at_first() -> None:
+    *_, found = gates(
+        """
+        SEEN = {}
+
+        def facts(i):
+            known = SEEN.get(i)
+            if known is None:
+                known = SEEN[i] = torch.cuda.get_device_capability(i)
+            return known
+
+        def f(i):
+            if facts(i) != (12, 0):
+                raise ValueError
+        """
+    )
+    assert admitted(found) == "120"

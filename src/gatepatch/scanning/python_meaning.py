@@ -37,6 +37,10 @@ def _member(value: Value) -> tuple[int, int] | None:
     return int(found[1]), ("", "a", "f").index(found[2])
 
 
+_FAMILY = 2
+"""The place of ``f`` among the suffixes."""
+
+
 _CAPABILITY = frozenset(
     {"get_device_capability", "get_compute_capability", "get_cuda_capability", "device_capability"}
 )
@@ -51,8 +55,8 @@ _PLATFORM: Mapping[str, Callable[[Arch, Arch], bool]] = {
 
 _LOOKED = frozenset({"get", "getattr", "is_family_of"})
 
-_TRANSPARENT = frozenset({"const_expr", "bool"})
-"""Functions whose truth is that of what they are given."""
+_TRANSPARENT = frozenset({"const_expr", "bool", "dict", "MappingProxyType"})
+"""Functions whose truth, or what they hold, is that of what they are given."""
 
 _CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod")
 """Decorators after which a function returns what its body says."""
@@ -102,6 +106,21 @@ def _is_followed(node: FunctionNode | ast.Lambda) -> bool:
     return python_calls.runs_through(node) and all(
         _CACHED.fullmatch(name) for name in python_calls.decorators(node)
     )
+
+
+def _keywords(text: str) -> dict[str, Any]:
+    """The constants that a call is given by keyword."""
+    found: dict[str, Any] = {}
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return found
+    for keyword in node.keywords if isinstance(node, ast.Call) else ():
+        try:
+            found[keyword.arg or ""] = ast.literal_eval(keyword.value)
+        except ValueError:
+            continue
+    return found
 
 
 def _bare(text: str) -> str:
@@ -164,7 +183,7 @@ class ByName(Evaluator):
 
     def truth_of(self, node: ast.expr, frame: Frame) -> Bool:
         """The truth of an expression."""
-        if isinstance(node, ast.BoolOp) or (
+        if isinstance(node, ast.BoolOp | ast.Constant) or (
             isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         ):
             return super().truth_of(node, frame)
@@ -190,6 +209,14 @@ class ByName(Evaluator):
                 return self.value(node.args[0], frame)
         return self._predicated(super()._value(node, frame))
 
+    def _member(self, base: Value, name: str) -> Value:
+        if isinstance(base, Opaque) and base.unknown and f"{name}=" in base.text:
+            # A field of a record, as it was made.
+            made = _keywords(base.text)
+            if name in made:
+                return self.device(made[name])
+        return super()._member(base, name)
+
     def _looked_up(self, name: str, node: ast.Call, frame: Frame) -> Value | None:
         """What a table gives for an architecture, or an enumeration says of one; None otherwise."""
         match node:
@@ -206,6 +233,8 @@ class ByName(Evaluator):
                 table = self.value(base, frame)
                 if not isinstance(table, Const) or not isinstance(table.value, dict):
                     return None
+                if not table.value:  # a cache, to be filled
+                    return self.value(rest[0], frame) if rest else Const(None)
                 key = self._beside(self.value(asked, frame), table, ast.In())
                 default = self.value(rest[0], frame) if rest else Const(None)
                 if isinstance(key, Const) and key.device and isinstance(default, Const):
@@ -279,7 +308,7 @@ class ByName(Evaluator):
     def _enumerated(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
         """A comparison with ``Arch.sm_100a``: members are in order, plain before ``a`` and ``f``.
 
-        Equality looks at the number alone: which suffix is compiled for is not known.
+        Equality looks at the number, but for a family's member: whether ``a`` was asked for is not known.
         """
         for one, other, mirrored in ((left, right, False), (right, left, True)):
             member = _member(one)
@@ -288,7 +317,7 @@ class ByName(Evaluator):
                 continue
             sm, suffix = member
             if isinstance(op, ast.Eq | ast.NotEq):
-                return self._by_name((self.arch.sm == sm) is isinstance(op, ast.Eq))
+                return self._same(op, text_of(other), [(sm, suffix)])
             mine, its = (self.arch.sm, 1), (sm, suffix)
             pair = (its, mine) if not mirrored else (mine, its)
             match op:
@@ -302,11 +331,26 @@ class ByName(Evaluator):
                     return self._by_name(pair[0] >= pair[1])
         if isinstance(op, ast.In | ast.NotIn) and names.is_number(names.last_name(text_of(left))):
             parts = text_of(right).strip("()[]{}").split(",")
-            members = [_MEMBER.fullmatch(part.strip()) for part in parts if part.strip()]
+            members = [_member(Opaque(part.strip())) for part in parts if part.strip()]
             if members and all(members):
-                inside = self.arch.sm in {int(m[1]) for m in members if m}
-                return self._by_name(inside is isinstance(op, ast.In))
+                return self._same(op, text_of(left), [m for m in members if m])
         return None
+
+    def _same(self, op: ast.cmpop, text: str, members: Sequence[tuple[int, int]]) -> Value:
+        """Whether an architecture is one of some members of an enumeration, or is not.
+
+        It is one of a family's, ``sm_100f``, where the family was asked for.
+        """
+        suffixes = [suffix for sm, suffix in members if sm == self.arch.sm]
+        if suffixes and min(suffixes) == _FAMILY:
+            self.named = self.asked = True
+            same: Bool = atom(f"{text} == sm_{self.arch.sm}f")
+        else:
+            same = bool(suffixes)
+        is_positive = isinstance(op, ast.Eq | ast.In)
+        if isinstance(same, bool):
+            return self._by_name(same is is_positive)
+        return from_bool(same if is_positive else not_(same), device=True)
 
     def _beside(self, value: Value, other: Value, op: ast.cmpop) -> Value:
         """A value that is not followed, in the unit of the constant that it is compared with."""
