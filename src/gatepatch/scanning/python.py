@@ -67,7 +67,7 @@ class PythonScanner:
         statements = Statements(source.tree)
         found = [
             *_conditions(source, tops, state, statements, aliases),
-            *listed(source, tops, statements),
+            *listed(source, tops, state.module, statements),
         ]
         return iter(sorted(found, key=lambda one: (one.line, one.end_line)))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool
 from gatepatch.gates.python_gates import membership, unit_of
-from gatepatch.gates.python_scope import hides
+from gatepatch.gates.python_scope import Assigned, Module, hides
 from gatepatch.gates.python_source import Expression, Source
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.python_guards import Statements
@@ -19,11 +19,14 @@ from gatepatch.verdict import Point, Verdict
 _COMPILES = re.compile(r"nvcc|gencode|gen_|compile|supported_major|build|arch_list|cuda_arch")
 _LOWEST = re.compile(r"min_?(?:sm|capability|cc|compute_?capability|arch)")
 _HIGHEST = re.compile(r"max_?(?:sm|capability|cc|compute_?capability|arch)")
+_LISTS = ast.Tuple | ast.List | ast.Set
 _LISTED = "the list says for which architectures it is compiled"
 _TABLED = "the table says for which architectures there is an entry"
 
 
-def listed(source: Source, tops: Sequence[Expression], statements: Statements) -> Iterator[Found]:
+def listed(
+    source: Source, tops: Sequence[Expression], module: Module, statements: Statements
+) -> Iterator[Found]:
     """Yield the lists, tables and ranges of architectures in some expressions."""
     seen: set[int] = set()
     for top in tops:
@@ -33,7 +36,7 @@ def listed(source: Source, tops: Sequence[Expression], statements: Statements) -
             seen.add(id(node))
             match node:
                 case ast.Call():
-                    yield from _in_call(source, node, top, statements)
+                    yield from _in_call(source, node, top, module, statements)
                 case ast.Dict():
                     yield from _table(source, node, top, statements)
 
@@ -52,21 +55,22 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _in_call(
-    source: Source, call: ast.Call, top: Expression, statements: Statements
+    source: Source, call: ast.Call, top: Expression, module: Module, statements: Statements
 ) -> Iterator[Found]:
     within = top.within
     name = ast.unparse(call.func).rpartition(".")[2]
     parts = [(name, arg) for arg in call.args]
     parts += [(keyword.arg or "", keyword.value) for keyword in call.keywords]
     for label, node in parts:
-        if not isinstance(node, ast.Tuple | ast.List | ast.Set) or not _names(label):
+        if not isinstance(node, _LISTS | ast.Name) or not _names(label):
             continue
-        if (unit := unit_of(node)) is not None:
+        archs = _bound(node.id, module) if isinstance(node, ast.Name) else node
+        if isinstance(archs, _LISTS) and (unit := unit_of(archs)) is not None:
             decorates = statements.decorates(call)
             kind: Kind = "decorator" if decorates else "list"
             compiles = _COMPILES.search(f"{name} {label} {within}") is not None and not decorates
             yield _found(
-                source, node, within, kind, membership(node, unit), _LISTED if compiles else ""
+                source, node, within, kind, membership(archs, unit), _LISTED if compiles else ""
             )
     bounds = {k.arg: k.value for k in call.keywords if k.arg is not None}
     low = next((v for k, v in bounds.items() if _LOWEST.fullmatch(k)), None)
@@ -78,6 +82,14 @@ def _in_call(
             for arch in TABLE
         }
         yield _found(source, call, within, "requirement", Verdict(table), "")
+
+
+def _bound(name: str, module: Module) -> ast.expr | None:
+    """What a name of the module is bound to; None if it is not, or more than once."""
+    match module.bindings.get(name):
+        case [Assigned(value=value)]:
+            return value
+    return None
 
 
 def _arch(node: ast.expr | None) -> Arch | None:

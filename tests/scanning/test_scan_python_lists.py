@@ -1,0 +1,45 @@
+"""Lists of architectures in Python files that stand somewhere else than where they are used."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from gatepatch.scanning.found import Found
+from gatepatch.scanning.python import PythonScanner
+
+
+def gates(text: str) -> list[Found]:
+    """The gates of a module."""
+    source = textwrap.dedent(text).encode()
+    files = {"pkg/__init__.py": b""}
+    return list(PythonScanner(files.get).scan("pkg/own.py", source))
+
+
+def admitted(found: Found) -> list[str]:
+    """The architectures that a gate holds for."""
+    return [str(arch) for arch, holds in found.verdict.table.items() if holds is True]
+
+
+@pytest.mark.parametrize("value", ["[100, 103]", "(100, 103)", "{100, 103}"])
+def test_a_decorator_is_given_a_list_of_the_module(value: str) -> None:
+    (found,) = gates(
+        f"CCS = {value}\n\n@supported_compute_capability(CCS)\ndef check(q):\n    pass\n"
+    )
+    assert (found.kind, found.line, found.text) == ("decorator", 3, "CCS")
+    assert admitted(found) == ["10.0", "10.3"]
+
+
+def test_a_keyword_is_given_a_list_of_the_module() -> None:
+    (found,) = gates("MAJORS: list[int] = [9, 10]\nflags = get(supported_major_versions=MAJORS)\n")
+    assert (found.kind, found.line) == ("list", 2)
+    assert admitted(found) == ["9.0", "10.0", "10.3"]
+
+
+@pytest.mark.parametrize(
+    "before", ["CCS = [100]\nCCS = [90]", "CCS = [100]\nCCS += [90]", "CCS = make()", "", "CCS = 3"]
+)
+def test_a_name_that_is_no_list_is_none(before: str) -> None:
+    text = f"{before}\n@supported_compute_capability(CCS)\ndef check(q):\n    pass\n"
+    assert [found for found in gates(text) if found.kind == "decorator"] == []
