@@ -15,6 +15,7 @@ import pytest
 
 import gatepatch
 from gatepatch import cli, commands
+from gatepatch.commands import elsewhere
 from gatepatch.errors import PendingError, SignalError
 from gatepatch.probing.device_probe import ProbeFailure
 from gatepatch.results import Result
@@ -118,6 +119,32 @@ def test_status_require_exits_1_unless_applied(run: Main, server: Path) -> None:
     code, out, _ = run("status", SET, "--prefix", server, "--require")
     assert (code, out.splitlines()[0]) == (1, f"{SET}: pristine")
     assert document(run("status", SET, "--prefix", server, "--require", "--json")[1])
+
+
+def test_a_command_in_a_message_is_spelled_out_for_the_environment_at_hand(
+    run: Main, server: Path, tmp_path: Path
+) -> None:
+    comm = site_of(server) / COMM
+    comm.write_bytes(comm.read_bytes() + b"# by hand\n")
+    sets = tmp_path / "own sets"
+    sets.mkdir()
+    where = ("--prefix", server, "--patches", sets)
+    spelled = f"gatepatch apply --prefix {server} --patches '{sets}' {SET} --accept-current"
+    assert spelled in run("apply", SET, *where, "--assume", "sm_120")[2]
+    (problem,) = document(run("apply", SET, *where, "--assume", "sm_120", "--json")[1])["problems"]
+    assert spelled in problem["hint"]
+
+
+@pytest.mark.parametrize("name", commands.SUMMARIES)
+def test_what_a_command_takes_of_where_to_look_is_known(name: str) -> None:
+    texts = subprocess.run(
+        [sys.executable, "-m", "gatepatch", name, "--help"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    taken = tuple(
+        o for o in ("python", "prefix", "patches") if re.search(rf"^  --{o} ", texts, re.M)
+    )
+    assert elsewhere.TAKES[name] == taken
 
 
 def test_recover_and_cache_have_nothing_to_say(run: Main, server: Path) -> None:

@@ -520,11 +520,12 @@ def test_words_and_exit_codes(server: Path, capsys: pytest.CaptureFixture[str]) 
     assert cli.main(words) == 1
     out = capsys.readouterr().out
     assert f"    line {', '.join(map(str, range(1, 38, 3)))}: 12.0 12.1 not as 10.0" in out
+    there = f"gatepatch apply --prefix {server} {SET}"
     assert out.endswith(
         f"finding: not-applied: {site_of(server) / SERVER_ARGS}\n"
         "  expected: the set's edits\n"
         "  found:    the release's own bytes, with 1 place to change\n"
-        f"  next:     {APPLY}\n4 findings\n"
+        f"  next:     {there}\n4 findings\n"
     )
     apply(server)
     assert cli.main(words) == 0

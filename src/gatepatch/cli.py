@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from gatepatch import __version__
 from gatepatch.commands import SUMMARIES
+from gatepatch.commands.elsewhere import spelling
 from gatepatch.errors import GatepatchError, Problem, SignalError, UsageError
 from gatepatch.report import Printer, error_json
 
@@ -49,13 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = 0
     try:
         options = parse(words, command)
+        out.spelled = err.spelled = spelling(options)
         run: Callable[[argparse.Namespace, Printer, Printer], int] = options.run
         code = run(options, out, err)
         sys.stdout.flush()
         return code
     except GatepatchError as error:
         if as_json:
-            print(error_json(error, command))
+            print(error_json(error, command, err.spelled))
         err.error(error)
         return 128 + error.signum if isinstance(error, SignalError) else error.exit_code
     except KeyboardInterrupt:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gatepatch.arch import Arch
@@ -66,11 +66,12 @@ def result_json(result: Result) -> str:
     return to_json({"schema": SCHEMA, **_plain(result)})
 
 
-def error_json(error: GatepatchError, command: str) -> str:
+def error_json(error: GatepatchError, command: str, spelled: Callable[[str], str] = str) -> str:
     """The JSON document of an error."""
     interrupted = isinstance(error, PendingError | SignalError)
     outcome: Outcome = "interrupted" if interrupted else "refused"
-    return document(command, outcome=outcome, error=error.code, problems=error.problems)
+    problems = [replace(p, hint=p.hint and spelled(p.hint)) for p in error.problems]
+    return document(command, outcome=outcome, error=error.code, problems=problems)
 
 
 class Printer:
@@ -78,10 +79,13 @@ class Printer:
 
     Args:
         stream: Where to write.
+
+    ``spelled`` puts into the commands that a message names what was said of where to look.
     """
 
     def __init__(self, stream: TextIO):
         self.stream = stream
+        self.spelled: Callable[[str], str] = str
         self.colour = stream.isatty() and not os.environ.get("NO_COLOR")
 
     def line(self, text: str = "") -> None:
@@ -98,15 +102,15 @@ class Printer:
         """Write an error, each problem with its place and its hint."""
         for problem in error.problems:
             where = f"{problem.where}: " if problem.where else ""
-            self.line(f"{self.word('error')}: {where}{problem.message}")
+            self.line(f"{self.word('error')}: {where}{self.spelled(problem.message)}")
             if problem.hint:
-                for line in problem.hint.splitlines():
+                for line in self.spelled(problem.hint).splitlines():
                     self.line(f"  {line.strip()}")
 
     def warnings(self, warnings: Sequence[str]) -> None:
         """Write warnings."""
         for warning in warnings:
-            self.line(f"{self.word('warning')}: {warning}")
+            self.line(f"{self.word('warning')}: {self.spelled(warning)}")
 
     def result(self, result: Result, *, diffs: bool = False) -> None:
         """Write what a command did, set by set and file by file."""

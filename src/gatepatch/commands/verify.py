@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 
 import gatepatch
 from gatepatch.arch import Arch
@@ -65,6 +66,8 @@ def run(options: Namespace, out: Printer, err: Printer) -> int:
         timeout=options.timeout,
         progress=progress,
     )
+    findings = [replace(one, command=out.spelled(one.command)) for one in found.findings]
+    found = replace(found, findings=tuple(findings))
     if options.json:
         out.line(to_json(_document(found)))
     elif not found.pending:
