@@ -16,8 +16,7 @@ from gatepatch.authoring import writer
 from gatepatch.authoring.emitter import to_yaml
 from gatepatch.authoring.writer import ChosenGate, gates_target, read_back, write_set
 from gatepatch.errors import GatepatchError, SpecError, UsageError
-from gatepatch.spec import FileSpec, PatchSet, Requirements, TargetSpec, Text
-from gatepatch.verdict import Goal
+from gatepatch.spec import FileSpec, Goal, PatchSet, Requirements, TargetSpec, Text
 
 GOAL = Goal(action="open", archs=frozenset({Arch(12, 0), Arch(12, 1)}), like=Arch(10, 0))
 GATES = [

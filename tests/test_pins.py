@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -107,6 +110,33 @@ def test_a_pin_is_used_without_a_parser(
     places = [place.where for file in files_of(result) for place in file.places]
     assert places[0] == "targets[0].files[0].edits[0].open"
     assert places[-1] == "targets[1].files[0].edits[1].open"
+
+
+def loaded_by(*words: str) -> set[str]:
+    """The modules that a command loads into a fresh interpreter."""
+    source = str(Path(gatepatch.__file__).parents[1])
+    code = (
+        f"import sys\nsys.path.insert(0, {source!r})\n"
+        "before = set(sys.modules)\nfrom gatepatch.cli import main\n"
+        "assert main() == 0\nprint(*(set(sys.modules) - before), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    return set(done.stderr.split())
+
+
+def test_what_an_apply_loads(patches: Path, tmp_path: Path) -> None:
+    """Most of the time that it takes goes there; ``benchmarks/apply.py`` measures it."""
+    where = ("--prefix", os.fspath(server(tmp_path)), "--patches", os.fspath(patches))
+    apply = ("apply", NAME, *where, "--assume", "sm_120")
+    never = {"dataclasses", "gatepatch.boolean", "inspect", "libcst", "logging", "platform"}
+    first = loaded_by(*apply)
+    assert "gatepatch.applier" in first
+    assert first & never == set()
+    again = loaded_by(*apply)
+    assert "gatepatch.carried" in again
+    planning = {"ast", "filelock", "packaging.specifiers", "yaml"}
+    planning |= {f"gatepatch.{name}" for name in ("applier", "gates", "loader", "planner")}
+    assert again & {*never, *planning} == set()
 
 
 @pytest.mark.parametrize("version", ["0.6.3+vendor", "0.6.9"])

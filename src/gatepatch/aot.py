@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gatepatch.environment import Environment
+from gatepatch.records import dataclass
 from gatepatch.target import Root, Target
 
 HIDDEN = ".gatepatch-hidden"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from gatepatch.prebuilt import prebuilt
 from gatepatch.probing.requirements import wanted
 from gatepatch.reasons import refuse_unfilled
 from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
+from gatepatch.records import dataclass, replace
 from gatepatch.results import FileResult, Outcome, Result, SetResult
 from gatepatch.spec import Requirements
 from gatepatch.state import AppliedSet, Merge, SetFile

@@ -7,8 +7,9 @@ Source: CUDA C++ Programming Guide, "Compute Capability" and "Family-Specific Fe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+from gatepatch.records import dataclass
 
 _SPELLINGS = (
     re.compile(r"(?P<major>\d{1,2})\.(?P<minor>\d)"),

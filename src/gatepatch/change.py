@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from gatepatch.files import Image
 from gatepatch.jitcache import Module
+from gatepatch.records import dataclass
 from gatepatch.target import Root
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from gatepatch.edits import sha256
+from gatepatch.records import dataclass
 from gatepatch.results import WitnessKind
 from gatepatch.state import FileRecord
 from gatepatch.transaction import Image, image

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib import import_module
 from io import TextIOWrapper
 from typing import NoReturn
@@ -15,6 +13,7 @@ from gatepatch import __version__
 from gatepatch.commands import SUMMARIES
 from gatepatch.commands.elsewhere import spelling
 from gatepatch.errors import GatepatchError, Problem, SignalError, UsageError
+from gatepatch.records import replace
 from gatepatch.report import Printer, error_json
 
 EXIT_CODES = """\
@@ -73,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # a fault of gatepatch's own: a machine still gets its document
         if not as_json:
             raise
+        import traceback
+
         traceback.print_exc()
         fault = GatepatchError(Problem(message=f"{type(error).__name__}: {error}"))
         print(error_json(fault, command))
@@ -116,7 +117,9 @@ def _parser(command: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"gatepatch {__version__}")
-    added = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    added = parser.add_subparsers(
+        metavar="COMMAND", required=True, parser_class=_Parser, prog=parser.prog
+    )
     for name, summary in SUMMARIES.items():
         sub = added.add_parser(
             name,

@@ -7,14 +7,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gatepatch.arch import Arch
 from gatepatch.errors import ProbeError, Problem
-from gatepatch.probing import deep_probe
 from gatepatch.probing.device_probe import Device, ProbeFailure, probe
 from gatepatch.probing.requirements import unmet, wanted
+from gatepatch.records import dataclass
 from gatepatch.spec import Requirements
 
 NOTHING = Requirements()
@@ -143,13 +142,16 @@ def _require(name: str, requires: Requirements, named: Sequence[Device], command
     Raises:
         ProbeError: One of them cannot, or gave no answer.
     """
-    if not (questions := deep_probe.questions([d.index for d in named], wanted(requires))):
+    if not (required := wanted(requires)):
         return
+    from gatepatch.probing import deep_probe
+
+    asked = deep_probe.questions([device.index for device in named], required)
     line = f"gatepatch {command} {name} --assume {named[0].arch.name}"
     hint = f"nothing was changed; to {command} it without asking a device: {line}"
     if problems := [
         Problem(message=f"{name} {words}", hint=hint)
-        for words in unmet(requires, deep_probe.ask(questions), named)
+        for words in unmet(requires, deep_probe.ask(asked), named)
     ]:
         raise ProbeError(problems)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatepatch.environment import pth_lines
 from gatepatch.errors import Problem, TargetError
 from gatepatch.metadata import direct_url, egg_link_folder, record_names
+from gatepatch.records import dataclass, field
 
 if TYPE_CHECKING:
     import ast

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from gatepatch.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

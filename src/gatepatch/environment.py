@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gatepatch.errors import Problem, TargetError, UsageError
+from gatepatch.records import dataclass
 
 # What the interpreter's own start-up files print goes to stdout as well, hence the mark.
 _MARK = "gatepatch:"

@@ -13,8 +13,9 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from gatepatch.records import dataclass
 
 MTIME_STEP = 1_000_000_000
 """Nanoseconds by which a written source is newer than anything built from what stood there."""

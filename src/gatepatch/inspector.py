@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gatepatch import catalog
@@ -11,6 +10,7 @@ from gatepatch.classify import Classified
 from gatepatch.errors import TargetError
 from gatepatch.looking import look_at
 from gatepatch.planner import inspect_set
+from gatepatch.records import replace
 from gatepatch.results import FileResult, Outcome, Result, SetResult, together
 from gatepatch.state import AppliedSet
 from gatepatch.target import Root

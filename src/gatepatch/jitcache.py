@@ -11,13 +11,12 @@ import contextlib
 import errno
 import glob
 import os
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatepatch.errors import LockTimeoutError, Problem, UsageError
+from gatepatch.records import dataclass, field
 
 _OPS = ("cached_ops", "*/cached_ops", "*/*/cached_ops")
 _IN_BASE = ".cache/flashinfer"
@@ -236,7 +235,7 @@ def remove(modules: Sequence[Module]) -> tuple[Path, ...]:
             if aside.is_symlink():
                 aside.unlink()
             else:
-                shutil.rmtree(aside, ignore_errors=True)
+                _remove_tree(aside, ignore_errors=True)
     return tuple(removed)
 
 
@@ -253,4 +252,10 @@ def _move(folder: Path, aside: Path) -> None:
             raise
         for binary in folder.glob("*.so"):
             binary.unlink()
-        shutil.rmtree(folder)
+        _remove_tree(folder)
+
+
+def _remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
+    import shutil  # costs 3 ms, and a cache may be empty
+
+    shutil.rmtree(folder, ignore_errors=ignore_errors)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from gatepatch.errors import PendingError, Problem
 from gatepatch.files import remove, sync_folder, write_new
+from gatepatch.records import asdict, dataclass, replace
 
 SCHEMA = 1
 NAME = "journal.json"

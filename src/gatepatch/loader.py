@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal, TypeVar, cast
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
 
 from gatepatch.arch import Arch
 from gatepatch.document import Cursor, read
 from gatepatch.edits import sha256
 from gatepatch.errors import SpecError
 from gatepatch.loader_units import read_path, read_units
+from gatepatch.metadata import canonical_name
 from gatepatch.spec import (
     Advisory,
     Edit,
@@ -162,7 +162,7 @@ def _specifier(cursor: Cursor) -> SpecifierSet:
 
 
 def _distribution(cursor: Cursor) -> str:
-    return str(canonicalize_name(cursor.text()))
+    return canonical_name(cursor.text())
 
 
 def _advisory(cursor: Cursor) -> Advisory:
@@ -173,7 +173,7 @@ def _advisory(cursor: Cursor) -> Advisory:
         severity=cast(Literal["info", "warning", "danger"], severity),
         text=_get(keys, "text", Cursor.text, ""),
         source=_get(keys, "source", Cursor.text, ""),
-        when={str(canonicalize_name(name)): _specifier(value) for name, value in when.items()},
+        when={canonical_name(name): _specifier(value) for name, value in when.items()},
     )
 
 

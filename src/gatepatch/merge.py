@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from gatepatch.edits import ByteEdit
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.gates.result import FileEdits
-from gatepatch.spec import Edit, GateEdit
+from gatepatch.records import replace
+from gatepatch.spec import Edit, GateEdit, Goal
 from gatepatch.state import Merge, SetFile
-from gatepatch.verdict import Goal
 
 Replan = Callable[[tuple[Edit, ...], Goal], FileEdits]
 """Plans some edits of the pristine file anew, under a goal of its own."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.version import Version
@@ -15,6 +14,7 @@ from gatepatch.files import write_new
 from gatepatch.gates.engines import run_engine
 from gatepatch.gates.result import Change, Context
 from gatepatch.pins import Pin, PinnedFile
+from gatepatch.records import dataclass, replace
 from gatepatch.release import Release
 from gatepatch.results import Place
 from gatepatch.spec import FileSpec, PatchSet, TargetSpec

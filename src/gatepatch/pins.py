@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gatepatch.edits import ByteEdit, sha256, splice, unsplice
 from gatepatch.errors import Problem, SpecError
+from gatepatch.records import asdict, dataclass, replace
 from gatepatch.results import Place
 from gatepatch.spec import FileSpec
 from gatepatch.state import edits_from_json, edits_json
@@ -171,7 +171,6 @@ def _file(value: dict[str, Any]) -> PinnedFile:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class Pins:
     """The pins of one set, each read once, when it is asked for.
 
@@ -179,8 +178,9 @@ class Pins:
         folder: The set's folder of pins; it need not be there.
     """
 
-    folder: Path | None
-    _read: dict[Path, Pin] = field(default_factory=dict, init=False, repr=False, compare=False)
+    def __init__(self, folder: Path | None):
+        self.folder = folder
+        self._read: dict[Path, Pin] = {}
 
     def find(
         self, distribution: str, version: str, path: str, before: str, recipe: str

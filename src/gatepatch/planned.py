@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gatepatch.classify import Classified
 from gatepatch.edits import ByteEdit, splice
 from gatepatch.gates.result import Context
+from gatepatch.records import dataclass
 from gatepatch.results import Place
 from gatepatch.spec import Edit, PatchSet, TargetSpec
 from gatepatch.target import Target

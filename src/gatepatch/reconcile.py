@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from gatepatch.classify import Classified, FileKind
 from gatepatch.edits import sha256, splice
 from gatepatch.errors import Problem, RefusedError
 from gatepatch.jitcache import Module
 from gatepatch.merge import merged
+from gatepatch.records import dataclass, replace
 from gatepatch.state import AppliedSet, FileRecord, Merge, State
 from gatepatch.target import Root
 from gatepatch.transaction import Rename, RootChange, Transaction, Write

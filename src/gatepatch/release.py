@@ -8,7 +8,6 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -16,6 +15,7 @@ from packaging.version import Version
 
 from gatepatch import usercache
 from gatepatch.errors import Problem, TargetError
+from gatepatch.records import dataclass
 
 _NAME = re.compile(
     r"(?P<name>[A-Za-z0-9_.]+?)-(?P<version>[^-]+)(-.*\.whl|\.tar\.gz)", re.IGNORECASE

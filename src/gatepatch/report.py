@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gatepatch.arch import Arch
 from gatepatch.errors import GatepatchError, PendingError, SignalError
+from gatepatch.records import names_of, replace
 
 if TYPE_CHECKING:  # every command prints, and few of them need these
     from gatepatch.results import FileResult, Outcome, Place, Result, SetResult
@@ -43,8 +43,8 @@ def to_json(value: object) -> str:
 def _plain(value: object) -> Any:
     if isinstance(value, Arch):
         return str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if names := names_of(value):
+        return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, str | int | float | None):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from gatepatch.records import dataclass
 
 if TYPE_CHECKING:  # a result is made of whatever was loaded to come to it
     from gatepatch.gates.result import Change

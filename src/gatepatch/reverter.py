@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gatepatch import catalog, jitcache
@@ -15,12 +14,13 @@ from gatepatch.looking import look_at, refuse_foreign
 from gatepatch.planned import Inspected
 from gatepatch.planner import inspect_set
 from gatepatch.reconcile import Reconciled, Wanted, reconcile, transaction
+from gatepatch.records import dataclass, replace
 from gatepatch.results import FileResult, Outcome, Result, SetResult, together
+from gatepatch.spec import Goal
 from gatepatch.state import AppliedSet, FileRecord, SetFile, State
 from gatepatch.target import Root
 from gatepatch.transaction import Committed, commit
 from gatepatch.unfinished import settled
-from gatepatch.verdict import Goal
 from gatepatch.workspace import Workspace
 
 

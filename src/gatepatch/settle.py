@@ -6,13 +6,13 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from gatepatch import bytecode, journal, store
 from gatepatch.errors import GatepatchError, PendingError, Problem, TransactionError
 from gatepatch.files import image, remove, stage, sync_folder
 from gatepatch.journal import FileStep, Journal, RenameStep, RootSteps
+from gatepatch.records import replace
 
 
 def undo(entry: Journal, cause: BaseException | None = None) -> tuple[str, ...]:

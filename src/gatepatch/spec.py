@@ -5,14 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias
-
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gatepatch.arch import Arch
-from gatepatch.verdict import Goal
+from gatepatch.records import asdict, dataclass
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What an edit is to bring about.
+
+    Args:
+        action: ``open`` or ``close``.
+        archs: The architectures named; for every other one nothing may change.
+        like: For ``open``: the architecture whose verdicts the new ones are to share.
+    """
+
+    action: Literal["open", "close"]
+    archs: frozenset[Arch]
+    like: Arch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

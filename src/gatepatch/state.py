@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from gatepatch.arch import Arch
 from gatepatch.edits import ByteEdit
 from gatepatch.errors import PendingError, Problem
-from gatepatch.spec import Edit, GateEdit, Import, Insert, Replace, Text
-from gatepatch.verdict import Goal
+from gatepatch.records import asdict, dataclass, field
+from gatepatch.spec import Edit, GateEdit, Goal, Import, Insert, Replace, Text
 
 SCHEMA = 1
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +14,7 @@ from gatepatch.editable import Location, editable_location
 from gatepatch.environment import Environment
 from gatepatch.errors import Problem, TargetError
 from gatepatch.metadata import canonical_name, is_whole, metadata_in, requirement, version_of
+from gatepatch.records import dataclass
 from gatepatch.witness import Witness, git_folder, git_witness, record_witness
 
 
@@ -242,7 +241,11 @@ def _place(metadata: Path) -> str | None:
 
 
 def _no_git(root: Root) -> Iterator[str]:
-    if root.repository and shutil.which("git") is None:
+    if not root.repository:
+        return
+    import shutil
+
+    if shutil.which("git") is None:
         yield f"git is not installed, so nothing vouches for the files of {root.path}"
 
 

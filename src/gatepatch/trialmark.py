@@ -14,13 +14,13 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gatepatch import locks, settle
 from gatepatch.errors import LockTimeoutError, PendingError, Problem
 from gatepatch.files import read, remove, sync_folder, write_new
+from gatepatch.records import asdict, dataclass, replace
 from gatepatch.target import Root
 
 SCHEMA = 1

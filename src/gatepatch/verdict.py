@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gatepatch.arch import Arch, CudaPass
 from gatepatch.boolean import Bool, atoms, to_text
+
+if TYPE_CHECKING:
+    from gatepatch.spec import Goal
 
 Point: TypeAlias = "Arch | CudaPass"
 """Where a condition is evaluated: a device, or a pass of the CUDA compiler."""
@@ -51,21 +54,6 @@ class Verdict:
             for title, point in [(arch, points[0])] if agree else [(str(p), p) for p in points]:
                 words.setdefault(name(self.table[point]), []).append(title)
         return {word: " ".join(titles) for word, titles in words.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
-    """What an edit is to bring about.
-
-    Args:
-        action: ``open`` or ``close``.
-        archs: The architectures named; for every other one nothing may change.
-        like: For ``open``: the architecture whose verdicts the new ones are to share.
-    """
-
-    action: Literal["open", "close"]
-    archs: frozenset[Arch]
-    like: Arch | None = None
 
 
 def arch_of(point: Point) -> Arch | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from gatepatch.edits import sha256
 from gatepatch.errors import Problem, TargetError
+from gatepatch.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from gatepatch.arch import Arch
 from gatepatch.edits import splice
 from gatepatch.gates.cuda import plan
 from gatepatch.gates.result import Context, FileEdits
-from gatepatch.spec import Edit, GateEdit, Replace, Text
-from gatepatch.verdict import Goal
+from gatepatch.spec import Edit, GateEdit, Goal, Replace, Text
 
 
 def opening(*archs: str, like: str = "10.0") -> Goal:

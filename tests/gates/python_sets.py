@@ -12,8 +12,7 @@ from gatepatch.edits import splice
 from gatepatch.errors import RefusedError
 from gatepatch.gates.python import plan
 from gatepatch.gates.result import Context, FileEdits
-from gatepatch.spec import Edit, GateEdit, Import, Insert, Replace, Text
-from gatepatch.verdict import Goal
+from gatepatch.spec import Edit, GateEdit, Goal, Import, Insert, Replace, Text
 
 
 def archs(text: str) -> frozenset[Arch]:

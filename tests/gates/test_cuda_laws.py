@@ -13,7 +13,8 @@ from gatepatch.edits import splice, unsplice
 from gatepatch.errors import RefusedError
 from gatepatch.gates.cuda import gates_in
 from gatepatch.gates.cuda_macros import target_macro
-from gatepatch.verdict import Goal, arch_of
+from gatepatch.spec import Goal
+from gatepatch.verdict import arch_of
 
 _BOUNDS = st.sampled_from([arch.cuda_arch for arch in TABLE] + [899, 1199, 1299])
 _OPERANDS = st.one_of(

@@ -12,7 +12,8 @@ import pytest
 from gatepatch.arch import CUDA_PASSES, TABLE, Arch, CudaPass, Suffix
 from gatepatch.gates.cuda import gates_in
 from gatepatch.gates.cuda_macros import is_target_macro, speaks_of_architecture, target_macro
-from gatepatch.verdict import Goal, wanted
+from gatepatch.spec import Goal
+from gatepatch.verdict import wanted
 
 
 @pytest.mark.parametrize(

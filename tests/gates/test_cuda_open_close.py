@@ -6,7 +6,7 @@ import pytest
 from cuda_sets import CLOSE_12, OPEN_12, apply, closing, gate, opening, run
 
 from gatepatch.edits import ByteEdit
-from gatepatch.verdict import Goal
+from gatepatch.spec import Goal
 
 _RANGE = "(__CUDA_ARCH__ >= 1200 && __CUDA_ARCH__ < 1300)"
 

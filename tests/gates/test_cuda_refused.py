@@ -6,8 +6,7 @@ import pytest
 from cuda_sets import CLOSE_12, OPEN_12, apply, gate, opening, replace, run, text
 
 from gatepatch.errors import RefusedError
-from gatepatch.spec import Edit, GateEdit, Import, Insert
-from gatepatch.verdict import Goal
+from gatepatch.spec import Edit, GateEdit, Goal, Import, Insert
 
 _BOUNDED = (
     b"#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ >= 900) && (__CUDA_ARCH__ < 1200)\n#endif\n"

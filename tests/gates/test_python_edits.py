@@ -6,7 +6,7 @@ import pytest
 from python_sets import CLOSE_12, HEAD, OPEN_12, apply, body, closing, gate, opening, replace, run
 
 from gatepatch.arch import Arch
-from gatepatch.verdict import Goal
+from gatepatch.spec import Goal
 
 _OPEN = [
     # predicates: the sibling's name is derived from the architecture

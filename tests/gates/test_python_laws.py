@@ -11,7 +11,7 @@ from python_sets import archs, gate, run
 from gatepatch.arch import TABLE, Arch
 from gatepatch.edits import splice
 from gatepatch.errors import RefusedError
-from gatepatch.verdict import Goal
+from gatepatch.spec import Goal
 
 _ATOMS = (
     "major == 10", "major != 10", "major in [9, 10]", "major not in (8, 9)", "major >= 9",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from python_sets import CLOSE_12, HEAD, OPEN_12, body, closing, gate, opening, refusal, replace
 
-from gatepatch.spec import Edit
-from gatepatch.verdict import Goal
+from gatepatch.spec import Edit, Goal
 
 _BOTH = "is_sm100_supported() or is_sm120_supported()"
 

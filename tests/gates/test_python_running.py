@@ -15,7 +15,8 @@ from gatepatch.errors import RefusedError
 from gatepatch.gates.python_meaning import Meaning
 from gatepatch.gates.python_scope import Package
 from gatepatch.gates.python_values import Frame
-from gatepatch.verdict import Goal, Verdict
+from gatepatch.spec import Goal
+from gatepatch.verdict import Verdict
 
 FLAGS = ("A", "B", "C")
 NUMBERS = (

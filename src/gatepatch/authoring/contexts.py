@@ -8,8 +8,8 @@ from gatepatch.arch import Arch
 from gatepatch.authoring.edited import Edited
 from gatepatch.errors import TargetError
 from gatepatch.gates.result import Context
+from gatepatch.spec import Goal
 from gatepatch.target import Target
-from gatepatch.verdict import Goal
 
 _NO_GOAL = Goal(action="close", archs=frozenset())
 

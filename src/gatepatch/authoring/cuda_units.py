@@ -22,8 +22,7 @@ from gatepatch.gates.preprocessor_tree import (
     strip,
     to_source,
 )
-from gatepatch.spec import Edit, GateEdit, Replace
-from gatepatch.verdict import Goal
+from gatepatch.spec import Edit, GateEdit, Goal, Replace
 
 _NO_GOAL = Goal(action="close", archs=frozenset())
 

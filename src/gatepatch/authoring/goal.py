@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from gatepatch.arch import TABLE, Arch
 from gatepatch.authoring.units import Judged
 from gatepatch.errors import Problem, RefusedError
-from gatepatch.verdict import Goal, Verdict, arch_of, differences, wanted
+from gatepatch.spec import Goal
+from gatepatch.verdict import Verdict, arch_of, differences, wanted
 
 _NEWEST = TABLE[-1]  # does not exist yet
 

@@ -20,11 +20,11 @@ from gatepatch.spec import (
     Edit,
     FileSpec,
     GateEdit,
+    Goal,
     PatchSet,
     Requirements,
     TargetSpec,
 )
-from gatepatch.verdict import Goal
 
 SUMMARY = "TODO: say in one line what the set does"
 WHY = "TODO: say why these gates may be changed, and where that is known from"

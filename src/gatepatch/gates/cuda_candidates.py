@@ -26,7 +26,7 @@ from gatepatch.gates.preprocessor_tree import (
     strip,
     walk,
 )
-from gatepatch.verdict import Goal
+from gatepatch.spec import Goal
 
 Edits: TypeAlias = "tuple[ByteEdit, ...]"
 Operator: TypeAlias = 'Literal["&&", "||"]'

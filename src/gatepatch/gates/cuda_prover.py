@@ -8,7 +8,8 @@ from gatepatch.boolean import to_text
 from gatepatch.edits import ByteEdit, splice
 from gatepatch.gates.cuda_macros import Macros, reach, read_macros
 from gatepatch.gates.directives import Branch, Scan, scan
-from gatepatch.verdict import Goal, Verdict, arch_of, wanted
+from gatepatch.spec import Goal
+from gatepatch.verdict import Verdict, arch_of, wanted
 
 
 class Prover:

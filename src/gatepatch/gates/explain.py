@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gatepatch.arch import TABLE
-from gatepatch.verdict import Goal, Point, Verdict, arch_of
+from gatepatch.spec import Goal
+from gatepatch.verdict import Point, Verdict, arch_of
 
 
 def why(

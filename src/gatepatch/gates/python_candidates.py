@@ -14,8 +14,7 @@ from typing import TypeAlias
 from gatepatch.arch import Arch
 from gatepatch.edits import ByteEdit
 from gatepatch.gates.python_source import Match, Source, flattened
-from gatepatch.spec import GateEdit
-from gatepatch.verdict import Goal
+from gatepatch.spec import GateEdit, Goal
 
 Literal: TypeAlias = "ast.Tuple | ast.List | ast.Set"
 Unit = Callable[[Arch], object]

@@ -22,8 +22,8 @@ from gatepatch.gates.python_candidates import (
 from gatepatch.gates.python_prover import Prover
 from gatepatch.gates.python_source import Expression, Match, Source, flattened
 from gatepatch.gates.result import Change
-from gatepatch.spec import GateEdit, Replace
-from gatepatch.verdict import Goal, Verdict, differences, wanted
+from gatepatch.spec import GateEdit, Goal, Replace
+from gatepatch.verdict import Verdict, differences, wanted
 
 
 def plan_gate(prover: Prover, edit: GateEdit) -> list[Change]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gatepatch.arch import Arch
 from gatepatch.edits import ByteEdit
-from gatepatch.spec import Edit
-from gatepatch.verdict import Goal, Verdict
+from gatepatch.records import dataclass, field
+from gatepatch.spec import Edit, Goal
+
+if TYPE_CHECKING:  # what follows a pin comes to no verdict
+    from gatepatch.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,16 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gatepatch.arch import Arch
 from gatepatch.probing.properties import Answer
+from gatepatch.records import dataclass
+
+if TYPE_CHECKING:
+    import subprocess
 
 Reason = Literal["no-cupy", "no-driver", "no-device", "timeout", "failed"]
 
@@ -119,6 +121,8 @@ def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
     Args:
         timeout: Seconds until the child and all that it started are ended.
     """
+    import subprocess
+
     command = [sys.executable, _CHILD, json.dumps([path for path in sys.path if path])]
     try:
         child = subprocess.Popen(
@@ -153,6 +157,8 @@ def end(child: subprocess.Popen[Any], wait: float = 1.0) -> None:
     Args:
         wait: Seconds until it counts as one that cannot be ended.
     """
+    import subprocess
+
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     for pipe in (child.stdout, child.stderr):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from gatepatch.records import dataclass
 
 QuestionName: TypeAlias = Literal["pdl", "cluster", "shared-memory", "peer-access", "multicast"]
 
@@ -39,7 +40,7 @@ class Pdl:
             order was not put to the test.
     """
 
-    question: Literal["pdl"] = field(default="pdl", init=False)
+    question: Literal["pdl"] = "pdl"
     device: int
     order: Literal["ordered", "broken", "unsupported"]
     launches: int
@@ -72,7 +73,7 @@ class Cluster:
         sizes: All sizes that were launched.
     """
 
-    question: Literal["cluster"] = field(default="cluster", init=False)
+    question: Literal["cluster"] = "cluster"
     device: int
     largest: int
     said: int
@@ -91,7 +92,7 @@ class Cluster:
 class SharedMemory:
     """Bytes of shared memory that a block can use: without asking, and when it opts in."""
 
-    question: Literal["shared-memory"] = field(default="shared-memory", init=False)
+    question: Literal["shared-memory"] = "shared-memory"
     device: int
     block: int
     opt_in: int
@@ -112,7 +113,7 @@ class PeerAccess:
         read: Whether a kernel that read there got the right bytes; None without access.
     """
 
-    question: Literal["peer-access"] = field(default="peer-access", init=False)
+    question: Literal["peer-access"] = "peer-access"
     device: int
     peer: int
     access: bool
@@ -148,7 +149,7 @@ class Multicast:
         detail: Why not, where the driver first says that there are.
     """
 
-    question: Literal["multicast"] = field(default="multicast", init=False)
+    question: Literal["multicast"] = "multicast"
     device: int
     supported: bool
     granularity: int | None

@@ -20,8 +20,7 @@ from gatepatch.scanning.openable import Draft, LeftOut, drafts_of
 from gatepatch.scanning.opening import planned
 from gatepatch.scanning.records import Finding, ScanResult
 from gatepatch.scanning.scan import Progress, Query
-from gatepatch.spec import PatchSet, TargetSpec
-from gatepatch.verdict import Goal
+from gatepatch.spec import Goal, PatchSet, TargetSpec
 from gatepatch.workspace import Workspace
 
 _PREFERRED = (Arch(10, 0), Arch(9, 0), Arch(10, 3))

@@ -11,9 +11,8 @@ from gatepatch.gates.engines import run_engine
 from gatepatch.gates.result import Change, Context, FileEdits
 from gatepatch.scanning.openable import Draft
 from gatepatch.scanning.scan import Progress
-from gatepatch.spec import Edit
+from gatepatch.spec import Edit, Goal
 from gatepatch.target import Target
-from gatepatch.verdict import Goal
 
 
 def planned(target: Target, drafts: Sequence[Draft], goal: Goal, progress: Progress) -> None:
