@@ -422,7 +422,7 @@ def lint(
     problems: list[Problem] = []
     for each in names:
         try:
-            problems += linting.lint(catalog.load(each, folders), workspace)
+            problems += linting.lint(catalog.read(each, folders), workspace)
         except SpecError as error:
             problems += error.problems
     return tuple(problems)
@@ -497,13 +497,15 @@ def pin(
 ) -> tuple[Pinned, ...]:
     """Work a set out for released versions, and write a pin for each beside the set.
 
+    What was read of the set's YAML is kept beside it too, so that later calls load no parser.
+
     Args:
         name: The set's name.
         patches: Folders of your own patch sets.
         sources: Folders of wheels, or wheels; the package index is asked where there is none.
         releases: Such as ``sglang==0.5.9``; every version in the set's ranges where there is none.
         pre: Pin pre-releases that the package index has too.
-        check: Write nothing; say where the pins differ from what would be written.
+        check: Write nothing; say where what is kept differs from what would be written.
         progress: Is told of each release when it is done.
 
     Raises:
@@ -511,7 +513,7 @@ def pin(
     """
     from gatepatch import catalog, pinning
 
-    patch_set = catalog.load(name, _paths(patches))
+    patch_set = catalog.read(name, _paths(patches))
     found = pinning.releases(patch_set, _paths(sources), releases, pre=pre)
     return pinning.pin_releases(patch_set, found, check=check, progress=progress)
 

@@ -71,21 +71,41 @@ def find(name: str, patches: Sequence[Path] = ()) -> Path:
 
 
 def load(name: str, patches: Sequence[Path] = ()) -> PatchSet:
+    """Find a set, and take what was read of it when it was pinned, or read it.
+
+    Raises:
+        UnknownSetError: No set has this name.
+        SpecError: It cannot be read, or it names itself otherwise.
+    """
+    from gatepatch import parsed
+
+    path = find(name, patches)
+    return _checked(parsed.load(path) or _read(path), name)
+
+
+def read(name: str, patches: Sequence[Path] = ()) -> PatchSet:
     """Find and read a set.
 
     Raises:
         UnknownSetError: No set has this name.
         SpecError: It cannot be read, or it names itself otherwise.
     """
-    from gatepatch.loader import load as load_file
+    return _checked(_read(find(name, patches)), name)
 
-    path = find(name, patches)
-    patch_set = load_file(path)
+
+def _read(path: Path) -> PatchSet:
+    from gatepatch import loader
+
+    return loader.load(path)
+
+
+def _checked(patch_set: PatchSet, name: str) -> PatchSet:
+    """The set, if its place has its name."""
     if patch_set.name != name:
         raise SpecError(
             Problem(
                 message=f"names itself {patch_set.name!r}, and its place says {name!r}",
-                where=str(path),
+                where=patch_set.source,
                 hint="rename one of them",
             )
         )

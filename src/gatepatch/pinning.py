@@ -7,10 +7,10 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from gatepatch import __version__, pins, release
+from gatepatch import __version__, parsed, pins, release
 from gatepatch.edits import sha256, splice
 from gatepatch.errors import Problem, RefusedError, UsageError
-from gatepatch.files import write_new
+from gatepatch.files import read, write_new
 from gatepatch.gates.engines import run_engine
 from gatepatch.gates.result import Change, Context
 from gatepatch.pins import Pin, PinnedFile
@@ -114,18 +114,37 @@ def pin_releases(
     check: bool = False,
     progress: Callable[[Pinned], None] = lambda pinned: None,
 ) -> tuple[Pinned, ...]:
-    """Write the pins of some releases, or with ``check`` compare them with what would be written.
+    """Write the pins of some releases, and what was read of the set, or with ``check`` compare them
+    with what would be written.
 
     Raises:
         UsageError: The set does not lie in a folder of its own, so pins have no place.
     """
     folder = folder_of(patch_set)
     results = []
+    if not _keep_parsed(patch_set, check):
+        results.append(
+            Pinned(
+                distribution=patch_set.name,
+                version="set.yaml",
+                outcome="differs",
+                detail=f"{parsed.path_of(Path(patch_set.source)).name} is not what is read of it",
+            )
+        )
+        progress(results[0])
     for item in found:
         result = _one(patch_set, item, folder, check)
         progress(result)
         results.append(result)
     return tuple(results)
+
+
+def _keep_parsed(patch_set: PatchSet, check: bool) -> bool:
+    """Keep what was read of the set, unless it is a check; whether what counts for it is right."""
+    source = Path(patch_set.source)
+    if not check and read(parsed.path_of(source)) != (data := parsed.to_bytes(patch_set)):
+        write_new(parsed.path_of(source), data)
+    return parsed.load(source) in (None, patch_set)
 
 
 def _one(patch_set: PatchSet, found: Release, folder: Path, check: bool) -> Pinned:
