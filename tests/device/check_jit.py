@@ -1,6 +1,6 @@
 """FlashInfer's real JIT over apply and revert, on two GPUs: ``python tests/device/check_jit.py``.
 
-Usage: python check_jit.py PYTHON WHEELS [--sccache]
+Usage: python check_jit.py PYTHON WHEELS [--sccache] [SCRATCH FIRST LAST]
 
 PYTHON has torch; WHEELS is a folder with the wheels of sglang 0.5.9, flashinfer-python 0.6.3 and
 what the latter imports. They go into a scratch environment that sees PYTHON's packages. Prints the
@@ -74,11 +74,15 @@ def load(python: Path, home: Path, variables: dict[str, str]) -> tuple[float, li
 def main(python: str, wheels: str, *options: str) -> int:
     """Go from side to side, and load each time; the exit code."""
     failed = False
-    with tempfile.TemporaryDirectory() as scratch:
+    kept = [option for option in options if option != "--sccache"]
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch, first, last = kept or (temporary, "1", "4")
         home = Path(scratch, "home")
-        home.mkdir()
+        home.mkdir(parents=True, exist_ok=True)
         os.environ["HOME"] = str(home)
-        there = environment(python, Path(wheels), Path(scratch, "env"))
+        there = Path(scratch, "env", "bin", "python")
+        if first == "1":
+            there = environment(python, Path(wheels), Path(scratch, "env"))
         through = compiler_cache.Through()
         if "--sccache" in options:
             through = compiler_cache.choose(Version("0.6.3"), os.environ)
@@ -86,7 +90,7 @@ def main(python: str, wheels: str, *options: str) -> int:
             print(through.words)
         jit = home / ".cache" / "flashinfer"
         steps = ("before", "with the set", "after revert", "with it again")
-        for number, step in enumerate(steps):
+        for number, step in list(enumerate(steps))[int(first) - 1 : int(last)]:
             start = time.perf_counter()
             if number % 2:
                 jit_roots = [jit] if jit.is_dir() else []
