@@ -133,7 +133,7 @@ def test_a_macros_text_ends_with_its_directive() -> None:
     (found,) = gates(
         "int a\n#define NEW __CUDA_ARCH__ >= 900 && \\\n  __CUDA_ARCH__ < 1200\nint x;\n"
     )
-    assert found.text == "__CUDA_ARCH__ >= 900 && \\ __CUDA_ARCH__ < 1200"
+    assert found.text == "__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200"
     assert (admitted(found), found.verdict.unknown) == ("90 100 103 110", ())
 
 
@@ -156,6 +156,20 @@ def test_a_condition_that_does_not_parse_is_unknown() -> None:
         ('void f(int sm_version) { assert(sm_version >= 90 && "too old"); }', FROM_90),
         ("int f(int sm_version) { if (sm_version >= 90) return (int)large; return 0; }", FROM_90),
         ("void f(Target arch) { CHECK(arch == Target::kSm100a); }", "100"),
+        (
+            "void f(int sm) { if (is_same_v<A, B> && (sm == 90 && fits<A, C<2>>(n))) { a(); } }",
+            "90",
+        ),
+        ("void f(int sm) { bool ok = is_same<A, row<B, 2>>::value && sm == 90; }", "90"),
+        ("using A = std::conditional_t<sm_arch >= 900, B, C>;", FROM_90),
+        (
+            "template <typename T, typename std::enable_if<(sm_arch == 90)>::type> struct A {};",
+            "90",
+        ),
+        (
+            "#define PICK(T) \\\n  pick<std::conditional_t< \\\n    sm_arch == 90 && T::small, A, B>>()\n",
+            "90",
+        ),
     ],
 )
 def test_a_condition_of_host_code_is_read(text: str, archs: str) -> None:
@@ -181,6 +195,8 @@ def test_what_code_was_built_for_is_not_known(text: str) -> None:
         "#ifdef __CUDA_ARCH__\n__device__ int x;\n#endif\n",
         "#if !defined(__CUDA_ARCH__)\nint x;\n#endif\n",
         "using Step = conditional_t<is_major<0, Stride>(), One, Two>;\n",
+        "bool const ok = is_same<Layout, layout::ColumnMajorInterleaved<32>>::value || other;\n",
+        "static_assert(__CUDA_ARCH__ == MY_CUDA_ARCH);\n",
     ],
 )
 def test_what_only_looks_like_a_condition_on_architectures_is_none(text: str) -> None:

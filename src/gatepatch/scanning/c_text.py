@@ -84,9 +84,24 @@ def without_directives(source: bytes) -> bytes:
 
     def hidden(match: re.Match[bytes]) -> bytes:
         if head := _DEFINE.match(match[0]):
-            body = match[0][head.end() :].replace(b"\\\n", b" \n").replace(b"\\\r\n", b" \r\n")
+            body = match[0][head.end() :]
             body = body[:-1] + b";" if body.endswith(b"\n") else body
             return b" " * (head.end() - 1) + b";" + body
         return _VISIBLE.sub(b" ", match[0])
 
-    return _DIRECTIVE.sub(hidden, blanked(source))
+    text = _DIRECTIVE.sub(hidden, blanked(source))
+    return text.replace(b"\\\n", b" \n").replace(b"\\\r\n", b" \r\n")
+
+
+_ARGUMENTS = re.compile(
+    rb"(?<=\w)<(?:[\w\s:,*&.]|<(?:[\w\s:,*&.]|<[\w\s:,*&.]*>)*>)*>(?=\s*(?:::|\(|\{))"
+    rb"|(?<=_v)<(?:[\w\s:,*&.]|<(?:[\w\s:,*&.]|<[\w\s:,*&.]*>)*>)*>"
+)
+
+
+def without_template_arguments(text: bytes) -> bytes:
+    """Make one name of a template and its arguments, as in ``is_same<A, B>::value``.
+
+    Those that hold a comparison are left.
+    """
+    return _ARGUMENTS.sub(lambda match: b"_" * len(match[0]), text)

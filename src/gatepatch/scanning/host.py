@@ -67,6 +67,11 @@ _POSTFIX = re.compile(
 _TAG = re.compile(rb"is_\w+\s*<")
 """A template with arguments, such as ``is_major<0, Stride>``."""
 
+_CHOICE = re.compile(rb"\b(?:enable_if|enable_if_t|conditional|conditional_t|bool_constant)\s*$")
+"""A template whose first argument is a condition."""
+
+_FOR_TARGET = re.compile(r"[A-Za-z]\w*_CUDA_ARCH|__CUDA_ARCH__")
+
 _MEMBER = re.compile(rb"(?:\w+::)+k?[sS][mM]_?(\d{2,3})[af]?\b")
 """An enumeration's member, such as ``Target::kSm100a``."""
 
@@ -143,6 +148,8 @@ def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
                     return left, mark, b"?"
                 depth = 0
                 begin = left - 1
+        elif depth == 0 and character == b"<" and _CHOICE.search(text, max(0, left - 40), left - 1):
+            return left, _until(text, left, template=True), b"template"
         elif (
             (depth == 0 and (character in _ENDS or character in b",?"))
             or (
@@ -183,9 +190,12 @@ def _closing(text: bytes, start: int) -> int:
     return _end(text, start, b"([{", b")]}", b",;")
 
 
-def _until(text: bytes, start: int) -> int:
-    """Where an expression ends that no bracket closes."""
-    return _end(text, start, b"([", b")]", b",?;{}")
+def _until(text: bytes, start: int, *, template: bool = False) -> int:
+    """Where an expression ends that no bracket closes, or that a template's does."""
+    end = _end(text, start, b"([", b")]", b",?;{}")
+    if template and (closing := re.compile(rb">(?!=)").search(text, start, end)):
+        return closing.start()
+    return end
 
 
 def _end(text: bytes, start: int, opening: bytes, closing: bytes, stops: bytes) -> int:
@@ -208,7 +218,8 @@ def _end(text: bytes, start: int, opening: bytes, closing: bytes, stops: bytes) 
 def _condition(
     source: bytes, text: bytes, start: int, end: int, opener: bytes, outline: Outline
 ) -> Found | None:
-    shown = " ".join(source[start:end].decode("utf-8", "backslashreplace").split())
+    written = source[start:end].replace(b"\\\n", b" \n").decode("utf-8", "backslashreplace")
+    shown = " ".join(written.split())
     verdict, by_name = _verdict(text[start:end])
     if not (verdict.is_gate or verdict.unknown) or not shown:
         return None
@@ -250,6 +261,8 @@ def _role(text: bytes, end: int, opener: bytes) -> tuple[Kind, Guards, bool]:
             Guards(effect=effect, lines=body.count(b"\n") + 1, otherwise=otherwise),
             rejects,
         )
+    if opener == b"template":
+        return "constexpr", Guards(effect="value", lines=0), False
     if opener == b"static_assert":
         return "constexpr", Guards(effect="raises", lines=1), False
     if opener == b"?":
@@ -332,7 +345,7 @@ def _verdict(text: bytes) -> tuple[Verdict, bool]:
         last = _last_name(meanings.get(name, name.encode("latin-1")))
         if _OWN.fullmatch(last):
             return Unknown(f"{last} is what the code was built for, and its value is not known")
-        if last == "__CUDA_ARCH__":
+        if _FOR_TARGET.fullmatch(last):
             seen = True
             return Known(arch.cuda_arch)
         if divided and names.is_number(last):

@@ -9,7 +9,7 @@ from typing import Any
 from gatepatch.arch import TABLE
 from gatepatch.errors import RefusedError
 from gatepatch.scanning import cuda, host
-from gatepatch.scanning.c_text import Outline, without_directives
+from gatepatch.scanning.c_text import Outline, without_directives, without_template_arguments
 from gatepatch.scanning.found import ANSWERS, Found, admission
 from gatepatch.scanning.prefilter import may_hold_directives
 from gatepatch.scanning.python import PythonScanner
@@ -70,7 +70,8 @@ def found_in_cuda(data: bytes) -> Iterator[Found]:
     if directives:
         yield from cuda.directives(data, outline, lambda name, compilation: None)
     if lines:
-        yield from host.conditions(data, without_directives(data), outline, lines)
+        text = without_template_arguments(without_directives(data))
+        yield from host.conditions(data, text, outline, lines)
 
 
 def _written(found: Found) -> list[Any]:
