@@ -109,6 +109,50 @@ def test_a_changed_module_has_every_python_file_read_again(prefix: Path) -> None
     assert result.cached == 3  # those in C
 
 
+HEADERS = {
+    "toy/__init__.py": "",
+    "toy/csrc/kernel.cu": """
+        #include "near.h"
+        #include <toy/arch.h>
+        #if HAS_SM90_COPY && NEAR_SM90
+        #endif
+        #if SM90_TWICE
+        #endif
+        #if SM90_NOWHERE
+        #endif
+    """,
+    "toy/csrc/near.h": "#define NEAR_SM90 1\n#ifdef OLD\n#define SM90_TWICE 1\n#endif\n",
+    "toy/include/toy/arch.h": """
+        #include <toy/target.h>
+        #define HAS_SM90_COPY (TOY_SM90 >= 90)
+        #define SM90_TWICE 0
+    """,
+    "toy/include/toy/target.h": """
+        #pragma once
+        #include "arch.h"
+        #define TOY_SM90 (TOY_CUDA_ARCH / 10)
+    """,
+}
+
+
+def test_macros_of_the_packages_headers_are_read(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path)
+    make_distribution(site_of(prefix), "toy", "1.0", HEADERS)
+
+    def told() -> list[tuple[str, str, bool]]:
+        result = gatepatch.scan(
+            ["toy"], sm="120", prefix=prefix, paths=["toy/csrc/kernel.cu"], everything=True
+        )
+        return [(f.verdict["8.9"], f.verdict["12.0"], f.by_name) for f in result.findings]
+
+    unknown = [("unknown", "unknown", False)] * 2
+    assert told() == [("shuts", "admits", True), *unknown]
+    assert told() == [("shuts", "admits", True), *unknown]
+    header = site_of(prefix) / "toy/include/toy/target.h"
+    header.write_text(header.read_text().replace("TOY_CUDA_ARCH", "__CUDA_ARCH__"))
+    assert told() == [("shuts", "admits", False), *unknown]
+
+
 def test_nothing_is_written_into_the_environment(prefix: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in prefix.rglob("*")}
     gatepatch.scan(sm="120", prefix=prefix)

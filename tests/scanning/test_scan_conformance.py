@@ -17,7 +17,7 @@ from gatepatch.arch import CUDA_PASSES, TABLE, Arch
 from gatepatch.boolean import Atom, Bool, atoms, evaluate
 from gatepatch.gates.cuda_gates import Gate, gates_in
 from gatepatch.gates.cuda_macros import is_target_macro, read_macros, target_macro
-from gatepatch.gates.cuda_settled import settle
+from gatepatch.gates.cuda_settled import Outside, settle
 from gatepatch.gates.directives import Branch, scan
 from gatepatch.gates.preprocessor import ConditionError, parse
 from gatepatch.gates.preprocessor_tree import Call, macros, to_source, walk
@@ -127,7 +127,7 @@ def _asked(source: bytes, questions: Mapping[Branch, Sequence[str]]) -> bytes:
 def _settled(data: bytes) -> tuple[frozenset[str], dict[Branch, Verdict]]:
     """The macros that are followed in a file, and the verdicts that can be judged."""
     found = scan(data)
-    settling = settle(found, read_macros(found), lambda name, compilation: None)
+    settling = settle(found, read_macros(found), Outside())
     # gcc takes a function-like macro that is not defined for an error.
     if settling is None or any(map(_calls, settling.verdicts)):
         return frozenset(), {}

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from gatepatch.arch import TABLE
+from gatepatch.gates.cuda_settled import Outside
 from gatepatch.scanning.found import Found, admission
 from gatepatch.scanning.one_file import found_in_cuda
 from gatepatch.scanning.records import Answer
@@ -14,7 +15,7 @@ from gatepatch.scanning.records import Answer
 
 def gates(text: str) -> list[Found]:
     """The gates of a file."""
-    return list(found_in_cuda(textwrap.dedent(text).encode()))
+    return list(found_in_cuda(textwrap.dedent(text).encode(), Outside()))
 
 
 def admitted(found: Found, *answers: Answer) -> str:

@@ -60,7 +60,7 @@ def gates_of(
         target = mentions(branch, is_target_macro)
         if target or (mentions(branch, meanings.depends) and not found.is_include_guard(branch)):
             verdict = settled.verdicts[branch] if settled else meanings.verdict(branch.condition)
-            if settled and not target and not verdict.unknown and not _is_gate(verdict):
+            if settled and not target and not _is_gate(verdict) and not verdict.unknown:
                 continue
             yield (
                 branch,

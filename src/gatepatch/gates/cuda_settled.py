@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from gatepatch.arch import CUDA_PASSES, CudaPass
 from gatepatch.boolean import Bool, and_, not_, or_
@@ -53,8 +52,17 @@ from gatepatch.gates.preprocessor_tree import (
 )
 from gatepatch.verdict import Point, Verdict
 
-Outside: TypeAlias = "Callable[[str, CudaPass], Macro | None]"
-"""What a macro means that the file does not define; None where that is not known."""
+
+class Outside:
+    """What macros mean that a file does not define: nothing is known of them here."""
+
+    named = False
+    """Whether the last one that was asked for was read by its name alone, or what it hangs on."""
+
+    def meaning(self, name: str, compilation: CudaPass) -> Macro | None:
+        """Return what a macro means in a pass; None where that is not known."""
+        return None
+
 
 _TARGET = re.compile(r"[A-Za-z]\w*_CUDA_ARCH")
 """A build's own name for ``__CUDA_ARCH__``, which the host's code can read too."""
@@ -98,6 +106,9 @@ class Settling:
         scan: The file's directives.
         meanings: What its macros mean where they are not followed.
         outside: What macros mean that it does not define.
+        verdicts: What was found: the verdicts of gates, and of what definitions stand in.
+        by_name: Those of them with a macro that was read by its name alone.
+        named: Whether one was read so since this was last set to false.
     """
 
     scan: Scan
@@ -105,9 +116,10 @@ class Settling:
     outside: Outside
     verdicts: dict[Branch, Verdict] = field(default_factory=dict)
     by_name: set[Branch] = field(default_factory=set)
+    named: bool = False
     _state: dict[str, list[_Case]] = field(default_factory=dict)
     _known: dict[str, tuple[Verdict, bool]] = field(default_factory=dict)
-    _named: bool = False
+    _meant: dict[tuple[str, CudaPass], tuple[Macro, bool]] = field(default_factory=dict)
 
     @property
     def followed(self) -> frozenset[str]:
@@ -127,6 +139,7 @@ class Settling:
             elif (name := _changed(directive)) in followed:
                 self._change(name, directive)
                 self._known.clear()
+                self._meant.clear()
 
     def meaning(self, name: str, compilation: CudaPass) -> Macro:
         """Return what a macro means where the file has been gone through to."""
@@ -144,13 +157,17 @@ class Settling:
         """What a macro is before anything: nothing, unless the file asks whether it is there."""
         if is_target_macro(name):
             return _BEFORE
+        asked = False
         for directive in self.scan.directives:
             branch = self.scan.branches.get(directive.start)
             if branch is not None:
-                if mentions(branch, name.__eq__) and not self._is_idiom(branch, name):
-                    return _BEFORE
+                asked = asked or (
+                    any(token.text == name for token in directive.body)
+                    and not self._is_idiom(branch, name)
+                )
             elif _changed(directive) == name:
-                break
+                # No build gives a macro that takes arguments.
+                return (asked and _definition(directive).parameters is None) or None
         return None
 
     def _is_idiom(self, branch: Branch, name: str) -> bool:
@@ -189,11 +206,11 @@ class Settling:
             return
         text = to_source(condition)
         if text not in self._known:
-            self._named = False
+            self.named = False
             table: dict[Point, Bool] = {
                 p: evaluate(condition, self._lookup(p, frozenset())) for p in CUDA_PASSES
             }
-            self._known[text] = (Verdict(table), self._named)
+            self._known[text] = (Verdict(table), self.named)
         self.verdicts[branch], named = self._known[text]
         if named:
             self.by_name.add(branch)
@@ -221,14 +238,26 @@ class Settling:
         return lambda name: self._meaning(name, compilation, active)
 
     def _meaning(self, name: str, compilation: CudaPass, active: frozenset[str]) -> Macro:
-        if name in active or len(active) > _DEEP:
-            return Unknown("it is defined by itself")
+        if active:
+            if name in active or len(active) > _DEEP:
+                return Unknown("it is defined by itself")
+            return self._worked_out(name, compilation, active)
+        key = (name, compilation)
+        if key not in self._meant:
+            before, self.named = self.named, False
+            self._meant[key] = (self._worked_out(name, compilation, active), self.named)
+            self.named = before
+        found, named = self._meant[key]
+        self.named = self.named or named
+        return found
+
+    def _worked_out(self, name: str, compilation: CudaPass, active: frozenset[str]) -> Macro:
         cases = self._state.get(name)
         if cases is None:
             return self._before(name, compilation)
         defined: Bool = False
         values: list[tuple[Value, Bool]] = []
-        call: Callable[[tuple[str, ...]], Value] | None = None
+        calls: list[tuple[_Definition, Bool]] = []
         for case in cases:
             when = case.when[compilation]
             if when is False:
@@ -241,11 +270,18 @@ class Settling:
                 defined = or_(defined, when)
                 inner = self._lookup(compilation, active | {name})
                 values.append((_worth(case.definition, inner), when))
-                if when is True:
-                    call = _call(case.definition, inner)
+                if case.definition.parameters is not None:
+                    calls.append((case.definition, when))
             else:
                 values.append((value_of(Number(0), lambda _: Free()), when))
-        return Settled(defined, one_of(values), call)
+        if not calls or len(calls) < len(values):
+            return Settled(defined, one_of(values))
+        inner = self._lookup(compilation, active | {name})
+        return Settled(
+            defined,
+            one_of(values),
+            lambda given: one_of((_called(d, given, inner), when) for d, when in calls),
+        )
 
     def _before(self, name: str, compilation: CudaPass) -> Macro:
         if is_target_macro(name):
@@ -256,10 +292,11 @@ class Settling:
         found = self.meanings.meaning(name, compilation)
         if not isinstance(found, Unknown):
             return found
-        if (other := self.outside(name, compilation)) is not None:
+        if (other := self.outside.meaning(name, compilation)) is not None:
+            self.named = self.named or self.outside.named
             return other
         if (other := named_for_the_target(name, compilation)) is not None:
-            self._named = True
+            self.named = True
             return other
         return found
 
@@ -314,29 +351,24 @@ def _worth(definition: _Definition, lookup: Callable[[str], Macro]) -> Value:
     return _read(name, definition, definition.body, lookup)
 
 
-def _call(
-    definition: _Definition, lookup: Callable[[str], Macro]
-) -> Callable[[tuple[str, ...]], Value] | None:
-    parameters = definition.parameters
-    if parameters is None:
-        return None
-    name = definition.directive.body[0].text
-
-    def worth(arguments: tuple[str, ...]) -> Value:
-        # Only single tokens: what an argument of several means depends on what is around it.
-        given = [text for text in arguments[1:-1] if text != ","]
-        if len(given) != len(parameters) or len(arguments) != max(2, 2 * len(given) + 1):
-            return unread(f"{name}{''.join(arguments)}", "its arguments are not read")
-        texts = dict(zip(parameters, given, strict=True))
-        body = tuple(
-            token._replace(text=texts[token.text], kind=_kind(texts[token.text]))
-            if token.text in texts
-            else token
-            for token in definition.body
-        )
-        return _read(f"{name}{''.join(arguments)}", definition, body, lookup)
-
-    return worth
+def _called(
+    definition: _Definition, arguments: tuple[str, ...], lookup: Callable[[str], Macro]
+) -> Value:
+    """What a macro is worth with arguments."""
+    name = definition.directive.body[0].text + "".join(arguments)
+    # Only single tokens: what an argument of several means depends on what is around it.
+    given = [text for text in arguments[1:-1] if text != ","]
+    parameters = definition.parameters or ()
+    if len(given) != len(parameters) or len(arguments) != max(2, 2 * len(given) + 1):
+        return unread(name, "its arguments are not read")
+    texts = dict(zip(parameters, given, strict=True))
+    body = tuple(
+        token._replace(text=texts[token.text], kind=_kind(texts[token.text]))
+        if token.text in texts
+        else token
+        for token in definition.body
+    )
+    return _read(name, definition, body, lookup)
 
 
 def _kind(text: str) -> str:

@@ -2,7 +2,7 @@
 
 A file's result is kept with its size and its times of change. A Python file's verdicts hang on
 the files that it imports from, so they are good as long as no Python file of the distribution
-has changed.
+has changed; a C file's on the headers that it names.
 """
 
 from __future__ import annotations
@@ -31,15 +31,26 @@ def load(target: Target, files: Sequence[SourceFile]) -> dict[str, dict[str, Any
         results: Mapping[str, list[Any]] = kept["files"]
         same = kept["python"] == _python(files)
         found = {}
+        stamps = {file.path: list(file.stamp) for file in files}
         for file in files:
             known = results.get(file.path)
             if known is None or known[0] != list(file.stamp):
                 continue
-            if same or not file.path.endswith(PYTHON):
+            good = same if file.path.endswith(PYTHON) else _unchanged(known[1], results, stamps)
+            if good:
                 found[file.path] = known[1]
         return found
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return {}
+
+
+def _unchanged(
+    result: Mapping[str, Any], results: Mapping[str, list[Any]], stamps: Mapping[str, list[int]]
+) -> bool:
+    """Whether the headers that told something of a C file are as they were."""
+    return all(
+        path in results and results[path][0] == stamps.get(path) for path in result.get("read", ())
+    )
 
 
 def save(

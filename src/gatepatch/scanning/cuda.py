@@ -35,13 +35,13 @@ _FAR = 65536
 """How many bytes of a guarded region are looked at."""
 
 
-def directives(source: bytes, outline: Outline, outside: Outside) -> Iterator[Found]:
+def directives(source: bytes, outline: Outline, outside: Outside | None) -> Iterator[Found]:
     """Yield the gates among a file's directives.
 
     Args:
         source: The file.
         outline: Its definitions.
-        outside: What macros mean that it does not define.
+        outside: What macros mean that it does not define; None to follow none.
     """
     found = scan(source)
     for branch, gate in gates_of(source, found, outside):

@@ -8,9 +8,11 @@ from typing import Any
 
 from gatepatch.arch import TABLE
 from gatepatch.errors import RefusedError
+from gatepatch.gates.cuda_settled import Outside
 from gatepatch.scanning import cuda, host
 from gatepatch.scanning.c_text import Outline, without_directives, without_template_arguments
 from gatepatch.scanning.found import ANSWERS, Found, admission
+from gatepatch.scanning.included import Headers
 from gatepatch.scanning.prefilter import may_hold_directives
 from gatepatch.scanning.python import PythonScanner
 from gatepatch.scanning.records import Finding, Guards
@@ -30,6 +32,7 @@ class Scanner:
     def __init__(self, base: Path):
         self._base = base
         self._python = PythonScanner(self._read)
+        self._headers = Headers(base)
 
     def _read(self, path: str) -> bytes | None:
         try:
@@ -44,9 +47,16 @@ class Scanner:
         except OSError as error:
             return {"tree": "own", "gates": [], "problem": error.strerror or str(error)}
         answer: dict[str, Any] = {"tree": tree_of(path, data[:_HEAD]), "gates": []}
+        read: set[str] = set()
         try:
-            scan = self._python.scan(path, data) if path.endswith(PYTHON) else found_in_cuda(data)
+            if path.endswith(PYTHON):
+                scan = self._python.scan(path, data)
+            else:
+                own = answer["tree"] == "own"
+                scan = found_in_cuda(data, self._headers.of(path, read) if own else None)
             answer["gates"] = [_written(found) for found in scan]
+            if read:
+                answer["read"] = sorted(read)
         except RefusedError as error:
             answer["problem"] = error.problems[0].message
         except RecursionError:
@@ -61,14 +71,20 @@ class Scanner:
         return answer
 
 
-def found_in_cuda(data: bytes) -> Iterator[Found]:
-    """Yield the gates of a C, C++ or CUDA file: those of directives, then the others."""
+def found_in_cuda(data: bytes, outside: Outside | None = None) -> Iterator[Found]:
+    """Yield the gates of a C, C++ or CUDA file: those of directives, then the others.
+
+    Args:
+        data: The file.
+        outside: What macros mean that it does not define; without that, those that hang on the
+            architecture are not followed, which would take its time in the many vendored headers.
+    """
     directives, lines = may_hold_directives(data), host.lines(data)
     if not (directives or lines):
         return
     outline = Outline(data)
     if directives:
-        yield from cuda.directives(data, outline, lambda name, compilation: None)
+        yield from cuda.directives(data, outline, outside)
     if lines:
         text = without_template_arguments(without_directives(data))
         yield from host.conditions(data, text, outline, lines)
