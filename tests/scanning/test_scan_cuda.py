@@ -183,6 +183,7 @@ def test_a_condition_of_host_code_is_read(text: str, archs: str) -> None:
     [
         "void f() { if constexpr (Stages > 2 && arch::kMinComputeCapability < 80) { a(); } }",
         "void f() { CHECK(kTarget == Target::kSm100a); }",
+        "void f() { if (inputs.gemm_config->sm_version >= 90) { a(); } }",
     ],
 )
 def test_what_code_was_built_for_is_not_known(text: str) -> None:
@@ -195,6 +196,7 @@ def test_what_code_was_built_for_is_not_known(text: str) -> None:
     [
         "#ifdef __CUDA_ARCH__\n__device__ int x;\n#endif\n",
         "#if !defined(__CUDA_ARCH__)\nint x;\n#endif\n",
+        "#if defined(__CUDACC__) && !defined(__CUDA_ARCH__)\nint x;\n#endif\n",
         "using Step = conditional_t<is_major<0, Stride>(), One, Two>;\n",
         "bool const ok = is_same<Layout, layout::ColumnMajorInterleaved<32>>::value || other;\n",
         "static_assert(__CUDA_ARCH__ == MY_CUDA_ARCH);\n",

@@ -60,7 +60,7 @@ def gates_of(
         target = mentions(branch, is_target_macro)
         if target or (mentions(branch, meanings.depends) and not found.is_include_guard(branch)):
             verdict = settled.verdicts[branch] if settled else meanings.verdict(branch.condition)
-            if settled and not target and not _is_gate(verdict) and not verdict.unknown:
+            if settled and not target and not is_gate(verdict) and not verdict.unknown:
                 continue
             yield (
                 branch,
@@ -78,6 +78,6 @@ def gates_of(
             )
 
 
-def _is_gate(verdict: Verdict) -> bool:
+def is_gate(verdict: Verdict) -> bool:
     """Whether the value depends on the device: what only the host's pass lacks is none."""
     return len({value for point, value in verdict.table.items() if arch_of(point)}) > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gatepatch.gates.cuda_gates import gates_of
+from gatepatch.gates.cuda_gates import gates_of, is_gate
 from gatepatch.gates.cuda_settled import Outside
 from gatepatch.gates.directives import Branch, Scan, scan
 from gatepatch.scanning.c_text import Outline, blanked
@@ -24,6 +24,7 @@ _DEVICE = re.compile(
     r"\s*!?\s*(?:__CUDA_ARCH__|defined\s*(?:\(\s*__CUDA_ARCH__\s*\)|__CUDA_ARCH__))\s*"
 )
 """The test whether it is compiled for a device at all, whichever."""
+_ASKED = re.compile(r"defined\s*(?:\(\s*__CUDA_ARCH__\s*\)|__CUDA_ARCH__\b)")
 _QUANTITY = re.compile(r"_(?:RANK|SIZE|COUNT|STAGES|THREADS|WARPS|BYTES|HEADS|DIM|NUM_\w+)$")
 _MANY = 4
 """How many calls are named."""
@@ -46,6 +47,9 @@ def directives(source: bytes, outline: Outline, outside: Outside | None) -> Iter
     found = scan(source)
     for branch, gate in gates_of(source, found, outside):
         if _DEVICE.fullmatch(gate.text) or (not gate.target and _is_quantity(gate.text)):
+            continue
+        asked, others = _ASKED.subn("", gate.text)
+        if others and "__CUDA_ARCH" not in asked and not is_gate(gate.verdict):
             continue
         rejects = _rejects(source, found, branch)
         guards = _guards(source, found, branch, rejects=rejects)

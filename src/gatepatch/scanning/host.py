@@ -78,6 +78,9 @@ _MEMBER = re.compile(rb"(?:\w+::)+k?[sS][mM]_?(\d{2,3})[af]?\b")
 _OWN = re.compile(r"k(?:Min|Max)\w*Capability|k?Target")
 """What a kernel was built for, which is not the device."""
 
+_CONFIGURED = re.compile(rb"[cC]onfig\w*(?:\.|->)\w+$")
+"""A member of a configuration, which is not the device either."""
+
 _CASE = re.compile(rb"\bcase\s+(\d+)\s*:")
 _REACH = 2000
 _ENDS = b";{}"
@@ -342,7 +345,10 @@ def _verdict(text: bytes) -> tuple[Verdict, bool]:
 
     def lookup(name: str, arch: Arch) -> Macro:
         nonlocal seen
-        last = _last_name(meanings.get(name, name.encode("latin-1")))
+        spelling = meanings.get(name, name.encode("latin-1"))
+        last = _last_name(spelling)
+        if _CONFIGURED.search(spelling) and names.is_number(last):
+            return Unknown("it is what a configuration was made for, which is picked at run time")
         if _OWN.fullmatch(last):
             return Unknown(f"{last} is what the code was built for, and its value is not known")
         if _FOR_TARGET.fullmatch(last):
