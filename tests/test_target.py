@@ -17,6 +17,7 @@ from gatepatch.edits import sha256
 from gatepatch.environment import Environment, find_environment
 from gatepatch.errors import TargetError
 from gatepatch.target import Root, Target, find_target, roots
+from gatepatch.workspace import Workspace
 from trees import (
     git,
     make_distribution,
@@ -456,9 +457,24 @@ def test_the_roots_of_an_environment(tmp_path: Path) -> None:
     write_files(site, {"empty.egg-link": ""})
     (other / ".gatepatch").mkdir(parents=True)
     found = roots(environment(site, other, tmp_path / "gone"))
-    assert [root.path for root in found] == [checkout, other]
+    assert [root.path for root in found] == [site, checkout, other, tmp_path / "gone"]
+
+
+def test_the_roots_that_have_state(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    checkout = make_checkout(tmp_path / "c")
+    install_editable(checkout / "python", site, SETUPTOOLS)
+    workspace = Workspace(environment(checkout, site))
+    assert workspace.roots() == ()
+    (checkout / ".git" / ".gatepatch").mkdir()
+    assert [(root.path, root.kind) for root in workspace.roots()] == [(checkout, "checkout")]
     (site / ".gatepatch").mkdir()
-    assert [root.path for root in roots(environment(site, other))] == [site, checkout, other]
+    assert [root.path for root in workspace.roots()] == [site, checkout]
+    (checkout / ".gatepatch").mkdir()
+    assert [(root.path, root.kind) for root in workspace.roots()] == [
+        (checkout, "site"),
+        (site, "site"),
+    ]
 
 
 # The way back

@@ -200,7 +200,7 @@ def _load(path: Path) -> dict[str, Any] | None:
 
 
 def _document(journal: Journal) -> bytes:
-    return json.dumps({"schema": SCHEMA, **asdict(journal)}, indent=1).encode()
+    return json.dumps({"schema": SCHEMA, **asdict(journal)}).encode()
 
 
 def _parse(document: Mapping[str, Any]) -> Journal:

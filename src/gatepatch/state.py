@@ -129,7 +129,7 @@ class State:
                 {"path": m.path, "sets": m.sets, "edits": edits_json(m.edits)} for m in self.merges
             ],
         }
-        return json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
+        return json.dumps(document, sort_keys=True).encode() + b"\n"
 
     @classmethod
     def from_bytes(cls, data: bytes | None, where: str) -> State:

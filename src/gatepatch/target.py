@@ -269,22 +269,20 @@ def _refuse_bare_module(environment: Environment, name: str) -> None:
                 )
 
 
-def roots(environment: Environment) -> tuple[Root, ...]:
-    """Every root of an environment: its site folders, and its editable installs' checkouts."""
-    found: dict[Path, Root] = {}
+def roots(environment: Environment) -> Iterator[Root]:
+    """Every root of an environment: its site folders, and its editable installs' checkouts.
+
+    Of several with one path the first one counts, and a site folder's only if it has state.
+    """
     for folder in environment.paths:
-        if (folder / ".gatepatch").is_dir():
-            root = _site_root(folder)
-            found.setdefault(root.path, root)
+        yield _site_root(folder)
         for entry in metadata_in(folder):
             try:
                 copy = _Copy(metadata=entry, location=editable_location(entry))
                 if copy.location is not None:
-                    root = _root(copy, entry.name)
-                    found.setdefault(root.path, root)
+                    yield _root(copy, entry.name)
             except (TargetError, OSError):
                 continue  # what cannot be followed was never patched
-    return tuple(found.values())
 
 
 def _refuse_egg(eggs: list[Path], name: str) -> None:

@@ -26,6 +26,7 @@ class Workspace:
         self.trial = trial
         self._targets: dict[str, Target | None] = {}
         self._states: dict[Path, State] = {}
+        self._roots: tuple[Root, ...] | None = None
 
     def fresh(self) -> Workspace:
         """The same environment, read anew."""
@@ -45,8 +46,14 @@ class Workspace:
         return self._states[root.path]
 
     def roots(self) -> tuple[Root, ...]:
-        """Every root of the environment in which gatepatch has left anything."""
-        return tuple(root for root in roots(self.environment) if root.state_dir.is_dir())
+        """Every root of the environment in which gatepatch has left anything by now."""
+        if self._roots is None:
+            self._roots = tuple(roots(self.environment))
+        found: dict[Path, Root] = {}
+        for root in self._roots:
+            if root.kind == "checkout" or root.state_dir.is_dir():
+                found.setdefault(root.path, root)
+        return tuple(root for root in found.values() if root.state_dir.is_dir())
 
     def pending(self) -> str | None:
         """One line on an interrupted change; None if there is none."""
