@@ -70,6 +70,9 @@ _METHODS: Mapping[type, frozenset[str]] = {
             "count",
         ]
     ),
+    frozenset: frozenset(
+        ("intersection", "union", "difference", "isdisjoint", "issubset", "issuperset")
+    ),
     tuple: frozenset(("index", "count")),
     list: frozenset(("index", "count")),
     dict: frozenset(("get", "keys", "values", "items")),
@@ -120,8 +123,8 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     if isinstance(node.func, ast.Attribute) and outside and not keywords:
         base = evaluator.value(node.func.value, frame)
         if any(isinstance(leaf, Const) for leaf in leaves(base)):
-            method = node.func.attr
-            return lift(lambda v: _method(evaluator, v[0], method, v[1:]), [base, *args])
+            attr = node.func.attr
+            return lift(lambda v: method(evaluator, v[0], attr, v[1:]), [base, *args])
     callee = evaluator.value(node.func, frame)
     if isinstance(callee, Callee):
         inlined = partial(_inlined, evaluator, name, callee, args, keywords)
@@ -182,7 +185,8 @@ def _builtin(evaluator: Evaluator, name: str, values: Sequence[Value]) -> Value:
     return evaluator.opaque(f"{name}({', '.join(map(text_of, values))})", parts=values)
 
 
-def _method(evaluator: Evaluator, base: Value, name: str, values: Sequence[Value]) -> Value:
+def method(evaluator: Evaluator, base: Value, name: str, values: Sequence[Value]) -> Value:
+    """The value of a call of a method."""
     match base:
         case Const(value=(int(), int()), device=True) if name in _OF_PAIR and not values:
             return evaluator.device(_OF_PAIR[name](evaluator.arch))

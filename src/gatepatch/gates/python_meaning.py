@@ -11,7 +11,7 @@ import copy
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import BUDGET, Bool, TooManyStepsError, and_, atom, atoms, not_, or_
@@ -190,7 +190,7 @@ class Evaluator:
     """
 
     deepest: ClassVar[int] = DEPTH
-    longest: ClassVar[int] = STEPS
+    longest: int = STEPS
     cases: ClassVar[int] = CASES
     is_followed = staticmethod(python_calls.is_followed)
 
@@ -218,6 +218,10 @@ class Evaluator:
     def follows(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
         """Whether a function that is called is looked into."""
         return True
+
+    def is_display(self, node: ast.expr) -> bool:
+        """Whether an alias of it is followed, whatever names are in it."""
+        return isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict)
 
     def device(self, constant: Any) -> Value:
         """An answer of the device."""
@@ -384,7 +388,7 @@ class Evaluator:
 
     def _followed(self, name: str, value: ast.expr, frame: Frame) -> Value:
         """What an alias stands for: evaluated if it may test the architecture, else its name."""
-        literal = isinstance(value, ast.Tuple | ast.List | ast.Set | ast.Dict)
+        literal = self.is_display(value)
         plain = literal or isinstance(value, ast.Lambda) or is_plain(value)
         if not (plain or self.package.smells(frame.module, value) or self._local(value, frame)):
             return Opaque(name)
@@ -601,11 +605,7 @@ class Evaluator:
         self, result: ast.expr, name: str, generator: ast.comprehension, frame: Frame
     ) -> list[Value] | None:
         source = self.value(generator.iter, frame)
-        if (
-            not isinstance(source, Const)
-            or not isinstance(source.value, tuple | list | frozenset | str)
-            or len(source.value) > MANY
-        ):
+        if not is_iterable(source):
             return None
         found = []
         for item in source.value:
@@ -643,6 +643,15 @@ class Evaluator:
         if any(map(of_device, parts)):
             return Opaque(text, _not_followed(text))
         return Opaque(text, hides(name, of=text))
+
+
+def is_iterable(value: Value) -> TypeGuard[Const]:
+    """Whether a comprehension is worked out that goes over a value."""
+    return (
+        isinstance(value, Const)
+        and isinstance(value.value, tuple | list | set | frozenset | str)
+        and len(value.value) <= MANY
+    )
 
 
 class _Renamed(ast.NodeTransformer):

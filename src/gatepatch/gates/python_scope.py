@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 SMELL = re.compile(
     r"(?i)(?<![a-z])sm_?\d{2,3}|sm_version|device_sm|capab|blackwell|hopper|ampere|ada_|(?<!cap)turing|volta"
@@ -33,6 +34,7 @@ FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _Told = TypeVar("_Told")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ class Package:
         # By the node itself, not by its id: a node that is gone would lend its id to another.
         self._smells: dict[ast.AST, bool] = {}
         self._names: dict[ast.AST, tuple[frozenset[str], bool]] = {}
+        self._answers: dict[Hashable, Any] = {}
         self._told: dict[tuple[Callable[[Any], Any], ast.AST], Any] = {}
 
     def once(self, tell: Callable[[_Node], _Told], node: _Node) -> _Told:
@@ -140,6 +143,13 @@ class Package:
             self._told[key] = tell(node)
         told: _Told = self._told[key]
         return told
+
+    def asked(self, place: Hashable, tell: Callable[[], _Answer]) -> _Answer:
+        """What is told of a place: worked out once."""
+        if place not in self._answers:
+            self._answers[place] = tell()
+        answer: _Answer = self._answers[place]
+        return answer
 
     def module(self, path: str) -> Module | None:
         """A module by its path; None if there is none, or it does not parse."""
@@ -260,7 +270,7 @@ class Package:
         """The names in some code, and whether an identifier in it smells of a test."""
         if node not in self._names:
             every = frozenset(identifiers(node))
-            smell = any(SMELL.search(n) and not _INSTRUCTIONS.fullmatch(n) for n in every)
+            smell = any(_smell(n) == "part" and not _INSTRUCTIONS.fullmatch(n) for n in every)
             names = frozenset(name.lstrip(".") for name in every if not name.startswith("."))
             self._names[node] = (names, smell)
         return self._names[node]
@@ -282,12 +292,20 @@ def hides(name: str, *, of: str = "") -> str:
     Args:
         of: The source of what it is a member of, such as ``version.major``.
     """
-    if _INSTRUCTIONS.fullmatch(of):
+    smell = _smell(name)
+    if not smell or _INSTRUCTIONS.fullmatch(of):
         return ""
-    versioned = re.search(r"(?i)version", of)
-    if SMELL.search(name) or (_EXACT.fullmatch(name) and not versioned):
-        return f"{of or name} may test the architecture, and its meaning is not known"
-    return ""
+    if smell == "exact" and re.search(r"(?i)version", of):
+        return ""
+    return f"{of or name} may test the architecture, and its meaning is not known"
+
+
+@lru_cache(maxsize=1 << 16)
+def _smell(name: str) -> Literal["", "part", "exact"]:
+    """Whether a name may stand for a test of the architecture, or for a part of the capability."""
+    if SMELL.search(name):
+        return "part"
+    return "exact" if _EXACT.fullmatch(name) else ""
 
 
 def binds(node: ast.AST) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from gatepatch.arch import TABLE, Arch
@@ -37,6 +38,7 @@ _FAMILY = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 14)
 def last_name(text: str) -> str:
     """The last name of a dotted one, calls without arguments included; empty for anything else."""
     text = text.removesuffix("()")
@@ -44,22 +46,26 @@ def last_name(text: str) -> str:
     return match[1] if match else ""
 
 
+@lru_cache(maxsize=1 << 14)
 def is_number(name: str) -> bool:
     """Whether a name is a capability's: a number such as 90, a pair, or a text."""
     name = re.sub(r"(?i)^_*get_*", "", name)
     return _NUMBER.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=1 << 14)
 def is_major(name: str) -> bool:
     """Whether a name is the major's."""
     return _MAJOR.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=1 << 14)
 def is_minor(name: str) -> bool:
     """Whether a name is the minor's."""
     return _MINOR.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=1 << 14)
 def predicate(name: str) -> frozenset[Arch] | None:
     """The architectures for which a predicate of this name holds: a whole family, or one member."""
     if "_or_" in name:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, and_, atom, atoms, not_
 from gatepatch.gates import python_calls
-from gatepatch.gates.python_meaning import TOO_LONG, Evaluator, Meaning, bounded
-from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package
+from gatepatch.gates.python_meaning import TOO_LONG, Meaning, bounded
+from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package, hides
 from gatepatch.gates.python_values import (
     Const,
     Frame,
@@ -24,7 +24,15 @@ from gatepatch.gates.python_values import (
     truth,
 )
 from gatepatch.scanning import names
-from gatepatch.scanning.speaking import speaks
+from gatepatch.scanning.python_flow import Flow
+from gatepatch.scanning.python_words import (
+    TEXT_METHODS,
+    is_other_word,
+    is_targets,
+    spelt_like,
+    targets,
+)
+from gatepatch.scanning.speaking import says, speaks
 from gatepatch.verdict import Point, Verdict
 
 _MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
@@ -61,7 +69,6 @@ _TRANSPARENT = frozenset({"const_expr", "bool", "dict", "MappingProxyType"})
 _CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod")
 """Decorators after which a function returns what its body says."""
 
-_NAMES = re.compile(r"(?i)\d|blackwell|hopper|ampere|turing|volta|rubin|ada|thor")
 _SHORT = 30
 """How many lines a predicate may have."""
 
@@ -82,8 +89,23 @@ _WORDS: Mapping[type[ast.cmpop], str] = {
 _OUTSIDE = (Arch(10, 1), Arch(10, 7))
 """Architectures that code names and the table lacks."""
 
+_UNTOLD = "its meaning is not known"
+"""How a reason ends that speaks of a name alone."""
+
 _LONG = 400
 """How much is shown of a part of a condition that is not evaluated."""
+
+
+def _is_beside(op: ast.cmpop, left: Value, right: Value) -> bool:
+    """Whether a comparison is of something else: a model's kind, what was compiled so far."""
+    if isinstance(op, ast.In | ast.NotIn) and right in (Const({}), Const(frozenset()), Const([])):
+        return True  # filled as the program runs
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Opaque) and isinstance(other, Const) and is_other_word(other.value):
+            name = names.last_name(_bare(one.text))
+            if names.is_number(name) or names.is_major(name):
+                return True
+    return False
 
 
 def _number(value: Value) -> Arch | None:
@@ -94,11 +116,6 @@ def _number(value: Value) -> Arch | None:
         case Const(value=int(number)) if 50 <= number < 200:
             return Arch(*divmod(number, 10))
     return None
-
-
-def _is_other_word(value: object) -> bool:
-    """Whether a constant is a text that names no architecture, such as a model's kind."""
-    return isinstance(value, str) and not _NAMES.search(value)
 
 
 def _is_followed(node: FunctionNode | ast.Lambda) -> bool:
@@ -124,10 +141,24 @@ def _keywords(text: str) -> dict[str, Any]:
 
 
 def _bare(text: str) -> str:
-    """A text without ``int(…)`` or ``tuple(…)`` around it."""
-    while found := re.fullmatch(r"(?:int|tuple|list)\((.*)\)", text):
+    """A text without ``int(…)``, ``tuple(…)`` or the like around it."""
+    while found := re.fullmatch(r"(?:int|str|tuple|list)\((.*)\)", text):
         text = found[1]
     return text
+
+
+def _is_named(value: Value) -> bool:
+    """Whether a value that is not followed is an architecture by its name."""
+    if not isinstance(value, Opaque) or not value.unknown:
+        return False
+    return names.is_number(names.last_name(_bare(value.text)))
+
+
+def _is_empty(value: Value) -> bool:
+    """Whether nothing is in a value, now and later."""
+    if not isinstance(value, Const) or value.value:
+        return False
+    return value.device or isinstance(value.value, tuple)
 
 
 class Modules(Package):
@@ -136,7 +167,7 @@ class Modules(Package):
     reach: ClassVar[int] = 2
 
 
-class ByName(Evaluator):
+class ByName(Flow):
     """An evaluator that takes what it cannot follow for what its name says.
 
     ``named`` is set where that was done. What it works out without asking the device is shared
@@ -145,7 +176,7 @@ class ByName(Evaluator):
     """
 
     deepest: ClassVar[int] = 6
-    longest: ClassVar[int] = 400
+    longest: int = 400
     cases: ClassVar[int] = 1_500
     is_followed = staticmethod(_is_followed)
 
@@ -190,6 +221,8 @@ class ByName(Evaluator):
         if self.depth == 0 and not speaks(node, self.aliases):
             return atom(ast.unparse(node)[:_LONG])  # a part that is of no concern
         value = self._predicated(self.value(node, frame))
+        if isinstance(node, ast.Name | ast.Attribute) and _is_named(value):
+            return atom(text_of(value))  # whether it was given at all
         self.raised = self.raised or (self.depth == 0 and isinstance(value, Raises))
         return truth(value)
 
@@ -207,6 +240,8 @@ class ByName(Evaluator):
                 return found
             if name in _TRANSPARENT and len(node.args) == 1:
                 return self.value(node.args[0], frame)
+            if (found := self._told(node, frame)) is not None:
+                return found
         return self._predicated(super()._value(node, frame))
 
     def _member(self, base: Value, name: str) -> Value:
@@ -216,6 +251,35 @@ class ByName(Evaluator):
             if name in made:
                 return self.device(made[name])
         return super()._member(base, name)
+
+    def _told(self, node: ast.Call, frame: Frame) -> Value | None:
+        """What a method of an architecture's name gives; None for another call."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=base, attr=method), keywords=[]) if (
+                method in TEXT_METHODS
+            ):
+                args = [self.value(arg, frame) for arg in node.args]
+                text = self._text(self.value(base, frame), args)
+                return python_calls.method(self, text, method, args) if text else None
+        return None
+
+    def _text(self, value: Value, samples: Sequence[Value] = ()) -> Const | None:
+        """The text that a value is that is named as an architecture; None if it is not."""
+        if not _is_named(value):
+            return None
+        texts = [one.value for one in samples if isinstance(one, Const)]
+        known = [text for text in texts if isinstance(text, str)]
+        if any("gfx" in text for text in known):
+            return None
+        self.named = True
+        self.asked = True
+        return Const(spelt_like(self.arch, known), device=True)
+
+    def iterated(self, value: Value) -> Value:
+        """What a comprehension goes over: the pair that a capability is, if it is named so."""
+        if _is_named(value):
+            return self._by_name((self.arch.major, self.arch.minor))
+        return value
 
     def _looked_up(self, name: str, node: ast.Call, frame: Frame) -> Value | None:
         """What a table gives for an architecture, or an enumeration says of one; None otherwise."""
@@ -268,11 +332,17 @@ class ByName(Evaluator):
         return super()._bound(name, bindings, frame)
 
     def _predicated(self, value: Value) -> Value:
-        """A predicate that is not followed, by its name."""
+        """A predicate that is not followed, by its name; and a set of compile targets."""
         if isinstance(value, Opaque) and value.unknown and not _member(value):
-            archs = names.predicate(names.last_name(value.text))
+            name = names.last_name(value.text)
+            archs = names.predicate(name)
             if archs is not None:
                 return self._by_name(self.arch in archs)
+            if is_targets(name):
+                return self._by_name(targets(self.arch))
+            own = hides(name) and value.unknown.endswith(_UNTOLD)
+            if own and not says(name, value.text):
+                return Opaque(value.text)
         return value
 
     def _by_name(self, constant: Any) -> Value:
@@ -281,19 +351,19 @@ class ByName(Evaluator):
 
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
         left, right = sides
+        if isinstance(op, ast.In | ast.NotIn) and _is_empty(right):
+            return Const(isinstance(op, ast.NotIn), of_device(right))
         if isinstance(op, ast.Is | ast.IsNot) and not isinstance(left, Const):
             # Whether it was asked for at all is no test of it; what it gave in a table is one.
             word = "is" if isinstance(op, ast.Is) else "is not"
             unknown = left.unknown if isinstance(left, Opaque) and right == Const(None) else ""
             unknown = unknown if unknown.endswith("in a way that is not followed") else ""
             return from_bool(atom(f"{text_of(left)} {word} {text_of(right)}", unknown=unknown))
-        if isinstance(op, ast.Eq | ast.NotEq) and isinstance(left, Opaque):
-            if right == Const(None, device=True) and left.text.startswith(("int(", "len(")):
-                return self.device(isinstance(op, ast.NotEq))
-            named = names.is_number(names.last_name(left.text))
-            if named and isinstance(right, Const) and _is_other_word(right.value):
-                word = "==" if isinstance(op, ast.Eq) else "!="
-                return from_bool(atom(f"{left.text} {word} {text_of(right)}"))
+        counts = isinstance(left, Opaque) and left.text.startswith(("int(", "len("))
+        if counts and isinstance(op, ast.Eq | ast.NotEq) and right == Const(None, device=True):
+            return self.device(isinstance(op, ast.NotEq))
+        if _is_beside(op, left, right):
+            return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:_LONG]))
         if isinstance(left, Opaque) and not left.unknown and isinstance(right, Const):
             arch = self.arch
             own = right.value in (arch.major, arch.sm, arch.cuda_arch) if right.device else False

@@ -29,6 +29,11 @@ _SUPPORT = re.compile(
 )
 """Names of a predicate that says of no architecture which one it is for."""
 
+_OTHER = re.compile(
+    r"(?i)gfx\d|nvlink|^_*(?:cutlass|nvcc|ptxas|toolkit|compiler|toolchain)_supports_|_compatible$"
+)
+"""Names that speak of AMD's architectures, of links, of what a compiler can do, of shapes that fit."""
+
 _FACTS = frozenset({"multi_processor_count", "total_memory", "name", "uuid"})
 """What device properties say besides the capability."""
 
@@ -44,11 +49,11 @@ def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
     """Whether a condition speaks of the architecture itself, not only what it hands on."""
     match node:
         case ast.Name(id=name):
-            return name in aliases or _says(name, name)
+            return name in aliases or says(name, name)
         case ast.Attribute(attr=name) if name in _FACTS or _COUNT.fullmatch(name):
             return False
         case ast.Attribute(attr=name, value=value):
-            return _says(name, _dotted(node)) or speaks(value, aliases)
+            return says(name, _dotted(node)) or speaks(value, aliases)
         case ast.Call(func=func, args=args):
             if speaks(func, aliases):
                 return True
@@ -91,8 +96,10 @@ def looked_up(node: ast.expr, aliases: frozenset[str]) -> bool:
     return False
 
 
-def _says(name: str, whole: str) -> bool:
+def says(name: str, whole: str) -> bool:
     """Whether a name may stand for the architecture: ``sm100_utils`` and ``HopperKernel`` do not."""
+    if _OTHER.search(name):
+        return False
     if _SUPPORT.fullmatch(name):
         return True
     if _COUNT.fullmatch(name) or not hides(name, of=whole):

@@ -1,0 +1,177 @@
+"""Shapes of Python code that a scan works out, and a proof does without."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from gatepatch.boolean import and_
+from gatepatch.gates.python_meaning import Evaluator, is_iterable
+from gatepatch.gates.python_values import Const, Frame, Value
+
+_MAKERS = frozenset({"frozenset", "set", "tuple", "list", "dict", "sorted", "range"})
+_JOINS = (ast.BitOr, ast.BitAnd, ast.Add, ast.Sub)
+
+
+def is_collection(node: ast.expr) -> bool:
+    """Whether code makes a collection out of what stands in it."""
+    match node:
+        case ast.Tuple() | ast.List() | ast.Set() | ast.Dict():
+            return True
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            return True
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _MAKERS:
+            return isinstance(inner, ast.Name | ast.Attribute) or is_collection(inner)
+        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _JOINS):
+            return is_collection(left) or is_collection(right)
+    return False
+
+
+class _NoLiteralError(Exception):
+    """Something that is not made of constants alone."""
+
+
+def _literal(node: ast.expr | None) -> Any:
+    match node:
+        case ast.Constant(value=constant):
+            return constant
+        case ast.Tuple(elts=parts):
+            return tuple(map(_literal, parts))
+        case ast.List(elts=parts):
+            return list(map(_literal, parts))
+        case ast.Set(elts=parts):
+            return frozenset(map(_literal, parts))
+        case ast.Dict(keys=keys, values=parts):
+            return dict(zip(map(_literal, keys), map(_literal, parts), strict=True))
+    raise _NoLiteralError
+
+
+def literal(node: ast.expr) -> Const | None:
+    """The value of a collection that is made of constants alone; None for another.
+
+    A table of thousands of records is read at once, instead of one expression at a time.
+    """
+    try:
+        return Const(_literal(node))
+    except (_NoLiteralError, TypeError):
+        return None
+
+
+class Shapes(Evaluator):
+    """An evaluator of more shapes: unions of sets, comprehensions that unpack, ``*`` in a tuple."""
+
+    def is_display(self, node: ast.expr) -> bool:
+        """Whether an alias of it is followed, whatever names are in it."""
+        return self.package.once(is_collection, node)
+
+    def iterated(self, value: Value) -> Value:
+        """What a comprehension goes over where a value is its source."""
+        return value
+
+    def elements(self, node: ast.expr, frame: Frame) -> list[Value] | None:
+        """What a display or a comprehension goes over, where that is known."""
+        match node:
+            case (
+                ast.ListComp(elt=result, generators=[generator])
+                | ast.SetComp(elt=result, generators=[generator])
+                | ast.GeneratorExp(elt=result, generators=[generator])
+            ):
+                frames = self._turns(generator, frame)
+                if frames is None:
+                    return None
+                return [self.value(result, inner) for inner in frames]
+        return super().elements(node, frame)
+
+    def _turns(self, generator: ast.comprehension, frame: Frame) -> list[Frame] | None:
+        """The frames of a comprehension's turns; None where they are not known."""
+        source = self.iterated(self.value(generator.iter, frame))
+        if isinstance(source, Const) and isinstance(source.value, dict):
+            source = Const(tuple(source.value), source.device)
+        if not is_iterable(source):
+            return None
+        frames = []
+        for item in source.value:
+            inner = _bind(generator.target, Const(item, source.device), frame)
+            if inner is None:
+                return None
+            taken = and_(*(self.truth_of(test, inner) for test in generator.ifs))
+            if not isinstance(taken, bool):
+                return None
+            if taken:
+                frames.append(inner)
+        return frames
+
+    def _value(self, node: ast.expr, frame: Frame) -> Value:
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            found = self.package.once(literal, node)
+            if found is not None:
+                return found
+        if isinstance(node, ast.DictComp) and len(node.generators) == 1:
+            return self._mapping(node, frame)
+        return super()._value(node, frame)
+
+    def _mapping(self, node: ast.DictComp, frame: Frame) -> Value:
+        frames = self._turns(node.generators[0], frame)
+        if frames is None:
+            return self.whole(node, frame)
+        pairs = [(self.value(node.key, inner), self.value(node.value, inner)) for inner in frames]
+        known = {
+            key.value: value.value
+            for key, value in pairs
+            if isinstance(key, Const) and isinstance(value, Const) and _is_hashable(key.value)
+        }
+        if len(known) < len(pairs):
+            return self.whole(node, frame)
+        return Const(
+            known, any(part.device for pair in pairs for part in pair if isinstance(part, Const))
+        )
+
+    def _collection(self, node: ast.expr, parts: Sequence[ast.expr], frame: Frame) -> Value:
+        if not any(isinstance(part, ast.Starred) for part in parts):
+            return super()._collection(node, parts, frame)
+        spread: list[ast.expr] = []
+        for part in parts:
+            if not isinstance(part, ast.Starred):
+                spread.append(part)
+                continue
+            inner = self.iterated(self.value(part.value, frame))
+            if not is_iterable(inner):
+                return self.whole(node, frame)
+            frame, names = _put(inner, frame)
+            spread += names
+        return super()._collection(node, spread, frame)
+
+
+def _put(value: Const, frame: Frame) -> tuple[Frame, list[ast.expr]]:
+    """Bind the elements of a value to names that no code can have."""
+    names: list[ast.expr] = []
+    for item in value.value:
+        name = f"*{len(frame.values)}"
+        frame = frame.bound(name, Const(item, value.device))
+        names.append(ast.Name(id=name, ctx=ast.Load()))
+    return frame, names
+
+
+def _bind(target: ast.expr, value: Const, frame: Frame) -> Frame | None:
+    match target:
+        case ast.Name(id=name):
+            return frame.bound(name, value)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            if not isinstance(value.value, tuple | list) or len(value.value) != len(parts):
+                return None
+            for part, item in zip(parts, value.value, strict=True):
+                inner = _bind(part, Const(item, value.device), frame)
+                if inner is None:
+                    return None
+                frame = inner
+            return frame
+    return None
+
+
+def _is_hashable(key: object) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
