@@ -95,12 +95,141 @@ TOLD = [
     ),
 ]
 
+RECORDS = """
+import torch
+from dataclasses import dataclass
+from typing import NamedTuple
+
+NAMES = {(9, 0): "sm_90a", (10, 0): "sm_100a"}
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    targets: tuple[str, ...]
+
+    def target_for(self, capability):
+        target = NAMES.get((int(capability[0]), int(capability[1])))
+        return target if target in self.targets else None
+
+SMALL = Program(name="small", targets=("sm_100a",))
+
+class Facts(NamedTuple):
+    arch: str | None
+    count: int
+
+    def to_int(self):
+        return 2 * self.count
+
+class Capability(NamedTuple):
+    major: int
+    minor: int
+
+    def to_int(self):
+        return self.major * 10 + self.minor
+
+def facts(index):
+    found = torch.cuda.get_device_properties(index)
+    return Facts(NAMES.get((found.major, found.minor)), found.multi_processor_count)
+
+def pair(index):
+    return (NAMES.get(torch.cuda.get_device_capability(index)), index)
+
+class Base:
+    @classmethod
+    def is_cuda(cls):
+        return cls.kind == "cuda"
+
+    @classmethod
+    def is_blackwell(cls):
+        if not cls.is_cuda():
+            return False
+        return torch.cuda.get_device_capability()[0] == 10
+
+    @classmethod
+    def get_min_capability(cls):
+        return (10, 0)
+
+class Platform(Base):
+    caps = {(8, 0), (12, 0)}
+
+    def __init__(self):
+        self.is_hopper_or_newer = torch.cuda.get_device_capability() >= (9, 0)
+
+    @classmethod
+    def check(cls):
+        cap = torch.cuda.get_device_capability()
+        if cap not in cls.caps:
+            raise ValueError
+        return torch.cuda.get_device_capability() >= cls.get_min_capability()
+
+current: Platform
+"""
+"""A package's file that the following conditions are added to."""
+
+OF_RECORDS = [
+    pytest.param(
+        "def f():\n    target = SMALL.target_for(torch.cuda.get_device_capability())\n"
+        "    if target is None:\n        raise X\n",
+        ("yes", "no", "yes"),
+        id="a record's method",
+    ),
+    pytest.param(
+        "def f(i):\n    return facts(i).arch is None\n", ("no", "no", "yes"), id="a field"
+    ),
+    pytest.param(
+        "def f(i):\n    arch = pair(i)[0]\n    return arch is None\n",
+        ("no", "no", "yes"),
+        id="one of a pair",
+    ),
+    pytest.param(
+        "def f():\n    cap = Capability(*torch.cuda.get_device_capability())\n"
+        "    return cap.to_int() >= 100\n",
+        ("no", "yes", "yes"),
+        id="a record that a pair is made into",
+    ),
+    pytest.param(
+        "def f():\n    return current.is_blackwell()\n",
+        ("no", "cls.is_cuda()", "no"),
+        id="a predicate of a class that returns early",
+    ),
+    pytest.param("", ("yes", "yes", "no"), id="a set that is an attribute of the class"),
+    pytest.param("", ("no", "yes", "yes"), id="a least capability that a method returns"),
+    pytest.param(
+        "class Other(Platform):\n    def __init__(self):\n"
+        "        self.use_sm100 = torch.cuda.get_device_capability() == (10, 0)\n"
+        "    def run(self):\n        if self.use_sm100:\n            return 1\n",
+        ("no", "yes", "no"),
+        id="an attribute that is set once",
+    ),
+    pytest.param(
+        "def f(platform):\n    return platform.is_hopper()\n",
+        ("yes", "no", "no"),
+        id="a predicate of an object that is not known",
+    ),
+]
+
+
+def _told(text: str) -> list[tuple[str, ...]]:
+    archs = (Arch(9, 0), Arch(10, 0), Arch(12, 0))
+    return [tuple(to_text(one.verdict.table[arch]) for arch in archs) for one in gates(text)]
+
+
+@pytest.mark.parametrize(("text", "expected"), OF_RECORDS)
+def test_a_record_and_a_class_are_looked_into(text: str, expected: tuple[str, str, str]) -> None:
+    assert expected in _told(RECORDS + text)
+
 
 @pytest.mark.parametrize(("text", "expected"), TOLD)
 def test_it_can_be_told(text: str, expected: tuple[str, str, str]) -> None:
-    archs = (Arch(9, 0), Arch(10, 0), Arch(12, 0))
-    found = [tuple(to_text(one.verdict.table[arch]) for arch in archs) for one in gates(text)]
-    assert expected in found
+    assert expected in _told(text)
+
+
+def test_what_a_record_was_made_for_is_not_known() -> None:
+    (found,) = gates(
+        "import torch\ndef f(plan):\n    arch = torch.cuda.get_device_capability()[0]\n"
+        "    if plan.arch != arch:\n        raise ValueError\n"
+    )
+    assert found.unknown
 
 
 @pytest.mark.parametrize(

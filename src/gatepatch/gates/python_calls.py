@@ -23,6 +23,7 @@ from gatepatch.gates.python_values import (
     Choice,
     Const,
     Frame,
+    Held,
     Opaque,
     Properties,
     Raises,
@@ -141,6 +142,11 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     )
 
 
+def called(evaluator: Evaluator, name: str, callee: Callee) -> Value:
+    """What a function returns that is called without more than it was bound to."""
+    return _inlined(evaluator, name, callee, (), {})
+
+
 def _arguments_text(values: Sequence[Value], positional: int, names: Sequence[str]) -> str:
     texts = list(map(text_of, values))
     named = (f"{name}={text}" for name, text in zip(names, texts[positional:], strict=True))
@@ -246,6 +252,7 @@ def _inlined(
         map(of_device, every)
     )
     followed = isinstance(callee.node, ast.Lambda) or _returns_plain(callee.node)
+    followed = followed or evaluator.tells(callee.node)
     if not (tests or followed or any(map(_is_known, every))):
         return opaque
     values = _arguments(callee, args, keywords)
@@ -453,6 +460,8 @@ def _part(value: Value, index: int, count: int, parts: Sequence[ast.expr]) -> Va
         match whole:
             case Const(value=tuple() | list() as items, device=device) if not starred:
                 return Const(items[index], device) if index < len(items) else Raises()
+            case Opaque(held=Held(items=held)) if held and not starred and index in held:
+                return held[index]
         unknown = f"{text_of(whole)} is not followed" if of_device(whole) else ""
         return Opaque(f"{text_of(whole)}[{index}]", reason(whole) or unknown)
 

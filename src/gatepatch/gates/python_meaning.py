@@ -10,6 +10,7 @@ import ast
 import copy
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar, TypeGuard
 
@@ -22,6 +23,7 @@ from gatepatch.gates.python_scope import (
     Defined,
     Element,
     Found,
+    FunctionNode,
     Imported,
     Other,
     Package,
@@ -36,6 +38,7 @@ from gatepatch.gates.python_values import (
     Choice,
     Const,
     Frame,
+    Held,
     Opaque,
     Properties,
     Value,
@@ -219,6 +222,10 @@ class Evaluator:
         """Whether a function that is called is looked into."""
         return True
 
+    def tells(self, node: FunctionNode | ast.Lambda) -> bool:
+        """Whether a function that tests nothing is looked into for what it returns."""
+        return False
+
     def is_display(self, node: ast.expr) -> bool:
         """Whether an alias of it is followed, whatever names are in it."""
         return isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict)
@@ -348,7 +355,7 @@ class Evaluator:
         value = self.remembered((found.module, found.name), bound)
         # An alias that is not followed is called what it is called here.
         if isinstance(value, Opaque) and value.text == found.name:
-            return Opaque(name, value.unknown)
+            return replace(value, text=name)
         return value
 
     def remembered(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
@@ -404,7 +411,7 @@ class Evaluator:
             self.depth -= 1
             self._active.discard(value)
         if literal and isinstance(found, Opaque):
-            return Opaque(name, found.unknown)
+            return replace(found, text=name)
         return found
 
     def _local(self, value: ast.expr, frame: Frame) -> bool:
@@ -420,7 +427,7 @@ class Evaluator:
                 known = [value.value for value in values if isinstance(value, Const)]
                 return _constant(lambda: kind(known), any(map(of_device, values))) or whole
             text = f"({', '.join(map(text_of, values))})"
-            return self.opaque(text, parts=values)
+            return self.gathered(node, text, values)
 
         whole = Opaque(ast.unparse(node))
         return lift(collect, [self.value(part, frame) for part in parts])
@@ -444,10 +451,14 @@ class Evaluator:
                 )
                 if made is not None:
                     return made
-            return self.opaque(ast.unparse(node), parts=parts)
+            return self.gathered(node, ast.unparse(node), parts)
 
         every = [*(key for key in keys if key is not None), *values]
         return lift(collect, [self.value(part, frame) for part in every])
+
+    def gathered(self, node: ast.expr, text: str, parts: Sequence[Value]) -> Value:
+        """A collection of which not all is known: a dictionary's keys come before its values."""
+        return self.opaque(text, parts=parts)
 
     def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Value:
         is_and = isinstance(node.op, ast.And)
@@ -672,6 +683,8 @@ def _element(name: str, value: Value, index: int) -> Value:
     match value:
         case Const(value=tuple() | list() as items, device=device) if index < len(items):
             return Const(items[index], device)
+        case Opaque(held=Held(items=held)) if held and index in held:
+            return held[index]
     return Opaque(name, _not_followed(name) if of_device(value) else "")
 
 

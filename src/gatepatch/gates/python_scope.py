@@ -69,7 +69,13 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A name is a class, a loop variable, or bound in another way that is not followed."""
+    """A name is a class, a loop variable, or bound in another way that is not followed.
+
+    Args:
+        node: The class.
+    """
+
+    node: ast.ClassDef | None = field(default=None, compare=False)
 
 
 Binding: TypeAlias = "Assigned | Element | Defined | Imported | Other"
@@ -457,7 +463,7 @@ def _bound_by(module: Module, node: ast.stmt) -> Iterator[tuple[str, Binding]]:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             yield name, Defined(node)
         case ast.ClassDef(name=name):
-            yield name, Other()
+            yield name, Other(node)
         case ast.Import(names=names):
             for alias in names:
                 top = alias.name if alias.asname else alias.name.split(".")[0]

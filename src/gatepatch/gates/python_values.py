@@ -39,10 +39,31 @@ class Opaque:
     Args:
         text: Its source, with what is known put in.
         unknown: Why it may hide a test of the architecture; empty if it cannot.
+        held: What is known of its parts, if anything.
     """
 
     text: str
     unknown: str = ""
+    held: Held | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What is known of the parts of a value that is not known as a whole.
+
+    Args:
+        items: What is under its indices or keys: all of them.
+        fields: Its attributes, as far as they are known.
+        made_by: The class that it is an instance of, or is itself.
+        module: Where that class stands.
+        is_mapping: Whether its items are a dictionary's.
+    """
+
+    items: Mapping[Any, Value] | None = None
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    made_by: ast.ClassDef | None = None
+    module: Module | None = None
+    is_mapping: bool = False
 
 
 @dataclass(frozen=True, slots=True)

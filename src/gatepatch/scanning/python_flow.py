@@ -209,7 +209,7 @@ class Flow(Shapes):
         expression = self.package.asked(place, lambda: self._reaching(name, node, frame))
         if expression is None or expression in self._active or self.depth >= self.deepest:
             return None
-        return self._again(expression, frame)
+        return self.again(expression, frame)
 
     def _reaching(self, name: str, node: ast.Name, frame: Frame) -> ast.expr | None:
         for function in reversed([*_functions(frame.module.tree.body, node.lineno)]):
@@ -229,7 +229,7 @@ class Flow(Shapes):
         expression = self.package.asked(place, lambda: self._last(name, frame))
         if expression is None or expression in self._active or self.depth >= self.deepest:
             return value
-        return self._again(expression, frame) or value
+        return self.again(expression, frame) or value
 
     def _last(self, name: str, frame: Frame) -> ast.expr | None:
         """What a module's name is in the end, unless a function binds it."""
@@ -239,7 +239,7 @@ class Flow(Shapes):
         state = _Walk(name, float("inf"), self).block(frame.module.tree.body, _UNTOLD)
         return state.value if isinstance(state, _Known) else None
 
-    def _again(self, expression: ast.expr, frame: Frame) -> Value | None:
+    def again(self, expression: ast.expr, frame: Frame) -> Value | None:
         """The value of an expression; None where it takes more than a part of what is left."""
         before, longest, left = self.steps, self.longest, BUDGET.left
         self.longest = min(longest, before + _PART)

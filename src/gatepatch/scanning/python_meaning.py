@@ -24,7 +24,7 @@ from gatepatch.gates.python_values import (
     truth,
 )
 from gatepatch.scanning import names
-from gatepatch.scanning.python_flow import Flow
+from gatepatch.scanning.python_objects import Objects
 from gatepatch.scanning.python_words import (
     TEXT_METHODS,
     is_other_word,
@@ -66,7 +66,7 @@ _LOOKED = frozenset({"get", "getattr", "is_family_of"})
 _TRANSPARENT = frozenset({"const_expr", "bool", "dict", "MappingProxyType"})
 """Functions whose truth, or what they hold, is that of what they are given."""
 
-_CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod")
+_CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod|classmethod|property")
 """Decorators after which a function returns what its body says."""
 
 _SHORT = 30
@@ -167,7 +167,7 @@ class Modules(Package):
     reach: ClassVar[int] = 2
 
 
-class ByName(Flow):
+class ByName(Objects):
     """An evaluator that takes what it cannot follow for what its name says.
 
     ``named`` is set where that was done. What it works out without asking the device is shared
@@ -240,7 +240,8 @@ class ByName(Flow):
                 return found
             if name in _TRANSPARENT and len(node.args) == 1:
                 return self.value(node.args[0], frame)
-            if (found := self._told(node, frame)) is not None:
+            found = self._told(node, frame) or self._called_predicate(node, frame)
+            if found is not None:
                 return found
         return self._predicated(super()._value(node, frame))
 
@@ -280,6 +281,15 @@ class ByName(Flow):
         if _is_named(value):
             return self._by_name((self.arch.major, self.arch.minor))
         return value
+
+    def _called_predicate(self, node: ast.Call, frame: Frame) -> Value | None:
+        """A predicate of an object that is not known, by its name; None for another call."""
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name), args=[], keywords=[]):
+                archs = names.predicate(name)
+                if archs is not None and isinstance(self.value(node.func, frame), Const):
+                    return self._by_name(self.arch in archs)
+        return None
 
     def _looked_up(self, name: str, node: ast.Call, frame: Frame) -> Value | None:
         """What a table gives for an architecture, or an enumeration says of one; None otherwise."""
@@ -426,6 +436,8 @@ class ByName(Flow):
         """A value that is not followed, in the unit of the constant that it is compared with."""
         if not isinstance(value, Opaque) or not value.unknown or not isinstance(other, Const):
             return value
+        if isinstance(op, ast.Eq | ast.NotEq) and other.device and "." in value.text:
+            return value  # what a record was made for, against what the device is
         if isinstance(op, ast.In | ast.NotIn):
             if not isinstance(other.value, tuple | list | frozenset | dict) or not other.value:
                 return value

@@ -23,6 +23,8 @@ def is_collection(node: ast.expr) -> bool:
             return True
         case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _MAKERS:
             return isinstance(inner, ast.Name | ast.Attribute) or is_collection(inner)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name[:1].isupper():
+            return True  # an instance
         case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _JOINS):
             return is_collection(left) or is_collection(right)
     return False
