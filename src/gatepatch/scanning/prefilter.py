@@ -103,12 +103,19 @@ def _is_idle(source: bytes, start: int, end: int) -> bool:
 
 def _naming(source: bytes, names: Sequence[str]) -> list[int]:
     """The lines that have one of some names."""
-    pattern = re.compile(
-        rb"\b(?:" + b"|".join(re.escape(n.removeprefix("?").encode()) for n in names) + rb")\b"
-    )
     starts: set[int] = set()
-    for match in pattern.finditer(source):
-        starts.add(source.rfind(b"\n", 0, match.start()) + 1)
+    plain = [re.escape(n.removeprefix("?").encode()) for n in names if n[0] != "."]
+    if plain:
+        pattern = re.compile(rb"\b(?:" + b"|".join(plain) + rb")\b")
+        for match in pattern.finditer(source):
+            starts.add(source.rfind(b"\n", 0, match.start()) + 1)
+    for name in names:
+        for own in (b"self", b"cls") if name[0] == "." else ():
+            word = own + name.encode()
+            place = source.find(word)
+            while place >= 0:
+                starts.add(source.rfind(b"\n", 0, place) + 1)
+                place = source.find(word, place + len(word))
     return _numbers(source, sorted(starts))
 
 
@@ -130,7 +137,8 @@ def alias_lines(
 def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]) -> Iterator[str]:
     """The names that statements with one of some lines bind to a test, or to what is tested.
 
-    With a ``?`` before it, one that is bound to what was looked up by the architecture.
+    With a ``?`` before it, one that is bound to what was looked up by the architecture; with a dot,
+    an attribute of ``self``.
     """
     for statement in body:
         last = statement.end_lineno or statement.lineno
@@ -142,9 +150,9 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]
                 yield f"?{name}"
             case ast.Assign(targets=targets, value=value) if _is_test(value, known):
                 for target in targets:
-                    yield from _names(target)
+                    yield from _names(target, value)
             case ast.AnnAssign(target=target, value=ast.expr() as value) if _is_test(value, known):
-                yield from _names(target)
+                yield from _names(target, value)
             case ast.FunctionDef(name=name) if last - statement.lineno < _SMALL:
                 returned = [
                     node.value
@@ -153,6 +161,8 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]
                 ]
                 if any(_is_test(value, known) for value in returned):
                     yield name
+                    if _is_method(statement):
+                        yield f".{name}"
                 elif any(looked_up(value, known) for value in returned):
                     yield f"?{name}"
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
@@ -170,10 +180,20 @@ def _is_test(value: ast.expr, known: frozenset[str]) -> bool:
     return speaks(value, known)
 
 
-def _names(target: ast.expr) -> Iterator[str]:
+def _is_method(node: ast.FunctionDef) -> bool:
+    first = [arg.arg for arg in node.args.args[:1]]
+    return first in (["self"], ["cls"]) or any(
+        isinstance(one, ast.Name) and one.id == "staticmethod" for one in node.decorator_list
+    )
+
+
+def _names(target: ast.expr, value: ast.expr) -> Iterator[str]:
     match target:
         case ast.Name(id=name):
             yield name
+        case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+            if not isinstance(value, ast.Name | ast.Attribute):  # what was handed in
+                yield f".{name}"
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             for part in parts:
-                yield from _names(part)
+                yield from _names(part, value)

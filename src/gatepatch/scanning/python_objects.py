@@ -112,6 +112,9 @@ def _decorators(node: FunctionNode) -> set[str]:
 class Objects(Flow):
     """An evaluator that looks into tuples, records and classes of the package."""
 
+    aliases: frozenset[str] = frozenset()
+    """Names that the file binds to tests; with a dot, attributes of ``self``."""
+
     def tells(self, node: FunctionNode | ast.Lambda) -> bool:
         """Whether a function is looked into that tests nothing: a least capability is a number."""
         if not isinstance(node, ast.FunctionDef) or not hides(node.name):
@@ -292,7 +295,8 @@ class Objects(Flow):
             return found
         match self.package.once(_set_by_methods, kind).get(attr):
             case [(value, method)] if value not in self._active and self.depth < self.deepest:
-                if not (hides(attr) or self.package.smells(module, value)):
+                told = f".{attr}" in self.aliases or hides(attr)
+                if not (told or self.package.smells(module, value)):
                     return None
                 names = self.package.asked(
                     (module, "locals", method), lambda: _locals(module, method)

@@ -50,6 +50,8 @@ def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
     match node:
         case ast.Name(id=name):
             return name in aliases or says(name, name)
+        case ast.Attribute(attr=name, value=ast.Name(id="self" | "cls")) if f".{name}" in aliases:
+            return True
         case ast.Attribute(attr=name) if name in _FACTS or _COUNT.fullmatch(name):
             return False
         case ast.Attribute(attr=name, value=value):
