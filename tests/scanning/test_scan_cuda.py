@@ -157,6 +157,21 @@ def test_a_condition_that_does_not_parse_is_unknown() -> None:
         ('void f(int sm_version) { assert(sm_version >= 90 && "too old"); }', FROM_90),
         ("int f(int sm_version) { if (sm_version >= 90) return (int)large; return 0; }", FROM_90),
         ("void f(Target arch) { CHECK(arch == Target::kSm100a); }", "100"),
+        ("void f() { CHECK(mSM == kSM_100 || mSM == kSM_103 || mSM == kSM_107); }", "100 103"),
+        ("void f() { if (run->smVersion() == kSM_103 && n) { a(); } }", "103"),
+        (
+            "void f() { if (compute_capability.first < 9) { return error; } }",
+            "70 72 75 80 86 87 88 89",
+        ),
+        (
+            "#define PICK(cap, ...) \\\n  if (compute_capacity.first >= 9) { __VA_ARGS__ }\n",
+            FROM_90,
+        ),
+        ("void f() { CHECK(major == 10 && minor == 7); }", ""),
+        (
+            'int f(int sm) { if (sm < 90) { err << "too old" << end; return cudaErrorNotSupported; } }',
+            FROM_90,
+        ),
         (
             "void f(int sm) { if (is_same_v<A, B> && (sm == 90 && fits<A, C<2>>(n))) { a(); } }",
             "90",
@@ -184,6 +199,8 @@ def test_a_condition_of_host_code_is_read(text: str, archs: str) -> None:
         "void f() { if constexpr (Stages > 2 && arch::kMinComputeCapability < 80) { a(); } }",
         "void f() { CHECK(kTarget == Target::kSm100a); }",
         "void f() { if (inputs.gemm_config->sm_version >= 90) { a(); } }",
+        "void f() { if (kernelMeta.mSM == kSM_100) { a(); } }",
+        "bool f(int kernelSM) { return kernelSM == kSM_100; }",
     ],
 )
 def test_what_code_was_built_for_is_not_known(text: str) -> None:

@@ -31,7 +31,8 @@ COMPARED = re.compile(
     + rb"|\bswitch\s*\(\s*(?:[\w.]|->|::)*"
     + _NAME
     + rb"\s*(?:\(\s*\)\s*)?\)|__CUDA_ARCH__\s*(?:[=!<>]=|[<>])"
-    + rb"|\b\w+\s*[=!]=\s*(?:\w+::)+k?[sS][mM]_?\d{2,3}[af]?\b"
+    + rb"|\b\w+(?:\(\))?\s*[=!]=\s*(?:(?:\w+::)+k?[sS][mM]_?|kSM_?)\d{2,3}[af]?\b"
+    + rb"|\w*[cC]apa(?:bil|c)ity\w*(?:\.|->)(?:first|second)\s*(?:[=!<>]=|[<>](?![<>]))\s*\d"
 )
 """A comparison, or a switch, that may be of an architecture."""
 
@@ -54,7 +55,7 @@ _WORDS = Words(
         *(b"arch ", b"Arch ", b"ARCH", b"arch(", b"Arch(", b"arch)", b"Arch)", b"sm/", b"SMARCH"),
         *(b" cc ", b"(cc ", b" CC ", b"(CC ", b"sm=", b"sm>", b"sm<", b"arch=", b"arch>", b"arch<"),
         *(b"kSM ", b"_SM ", b"::SM ", b" sm_ ", b"(sm_ ", b"!sm_ "),
-        *(b"::kSm", b"::kSM", b"::Sm", b"::SM", b"::sm"),
+        *(b"::kSm", b"::kSM", b"::Sm", b"::SM", b"::sm", b" kSM_", b"apacity.", b"apacity->"),
     ),
 )
 
@@ -72,14 +73,26 @@ _CHOICE = re.compile(rb"\b(?:enable_if|enable_if_t|conditional|conditional_t|boo
 
 _FOR_TARGET = re.compile(r"[A-Za-z]\w*_CUDA_ARCH|__CUDA_ARCH__")
 
-_MEMBER = re.compile(rb"(?:\w+::)+k?[sS][mM]_?(\d{2,3})[af]?\b")
-"""An enumeration's member, such as ``Target::kSm100a``."""
+_MEMBER = re.compile(rb"(?:(?:\w+::)+k?[sS][mM]_?|\bkSM_?)(\d{2,3})[af]?\b")
+"""An enumeration's member, such as ``Target::kSm100a``, or a constant, such as ``kSM_100``."""
 
-_OWN = re.compile(r"k(?:Min|Max)\w*Capability|k?Target")
+_PAIR = re.compile(r"\w*[cC]apa(?:bil|c)ity\w*_(first|second)")
+"""A part of a capability."""
+
+_OWN = re.compile(r"k(?:Min|Max)\w*Capability|k?Target|kernel_?[sS][mM]\w*")
 """What a kernel was built for, which is not the device."""
 
-_CONFIGURED = re.compile(rb"[cC]onfig\w*(?:\.|->)\w+$")
-"""A member of a configuration, which is not the device either."""
+_CONFIGURED = re.compile(rb"(?:[cC]onfig|[mM]eta)\w*(?:\.|->)\w+$")
+"""A member of a configuration, or of what describes a kernel: not the device either."""
+
+_REFUSED = re.compile(
+    rb"\s*(?:[^;{}]+;\s*){1,3}"
+    rb"(?:return\s+\w*(?:NotSupported|Invalid|Error[A-Z]|ERROR_)\w*|throw\b[^;{}]*);\s*"
+)
+"""A block that says something, and then refuses."""
+
+_OUTSIDE = (Arch(10, 1), Arch(10, 7))
+"""Architectures that conditions ask for, and that verdicts are not given for."""
 
 _CASE = re.compile(rb"\bcase\s+(\d+)\s*:")
 _REACH = 2000
@@ -223,8 +236,8 @@ def _condition(
 ) -> Found | None:
     written = source[start:end].replace(b"\\\n", b" \n").decode("utf-8", "backslashreplace")
     shown = " ".join(written.split())
-    verdict, by_name = _verdict(text[start:end])
-    if not (verdict.is_gate or verdict.unknown) or not shown:
+    verdict, by_name, is_gate = _verdict(text[start:end])
+    if not (is_gate or verdict.unknown) or not shown:
         return None
     kind, guards, rejects = _role(text, end, opener)
     return Found(
@@ -253,6 +266,8 @@ def _role(text: bytes, end: int, opener: bytes) -> tuple[Kind, Guards, bool]:
             body,
         ):
             effect, rejects = ("returns" if b"return" in body[:20] else "raises"), True
+        elif _REFUSED.fullmatch(body):
+            effect, rejects = ("raises" if b"throw" in body else "returns"), True
         elif re.match(rb"\s*return\b", body):
             effect = "returns"
         elif b"__trap" in body:
@@ -319,8 +334,11 @@ def _switch(source: bytes, text: bytes, start: int, end: int, outline: Outline) 
     )
 
 
-def _verdict(text: bytes) -> tuple[Verdict, bool]:
-    """The verdict of a condition, and whether it has a name that was read as the architecture's."""
+def _verdict(text: bytes) -> tuple[Verdict, bool, bool]:
+    """The verdict of a condition, and two answers.
+
+    Whether it has a name that was read as the architecture's, and whether it hangs on that.
+    """
     meanings: dict[str, bytes] = {}
 
     def named(match: re.Match[bytes]) -> bytes:
@@ -338,7 +356,7 @@ def _verdict(text: bytes) -> tuple[Verdict, bool]:
         expression = parse(b" ".join(flat.split()))
     except ConditionError as error:
         reason = f"it is not read as a condition: {error}"
-        return Verdict(dict.fromkeys(TABLE, atom("the condition", unknown=reason))), True
+        return Verdict(dict.fromkeys(TABLE, atom("the condition", unknown=reason))), True, True
     divided = re.search(rb"[/%]\s*(100?)\b", text)
     beside = [int(number) for number in re.findall(rb"(?<![\w.])\d+", text)]
     seen = False
@@ -346,9 +364,12 @@ def _verdict(text: bytes) -> tuple[Verdict, bool]:
     def lookup(name: str, arch: Arch) -> Macro:
         nonlocal seen
         spelling = meanings.get(name, name.encode("latin-1"))
-        last = _last_name(spelling)
+        last = re.sub(r"^m_?(?=[sS][mM])", "", _last_name(spelling))  # a member's prefix
+        if part := _PAIR.fullmatch(name):
+            seen = True
+            return Known(arch.major if part[1] == "first" else arch.minor)
         if _CONFIGURED.search(spelling) and names.is_number(last):
-            return Unknown("it is what a configuration was made for, which is picked at run time")
+            return Unknown("it is what a record was made for that is picked at run time")
         if _OWN.fullmatch(last):
             return Unknown(f"{last} is what the code was built for, and its value is not known")
         if _FOR_TARGET.fullmatch(last):
@@ -363,10 +384,14 @@ def _verdict(text: bytes) -> tuple[Verdict, bool]:
             return Known(found)
         return Free()
 
-    table: dict[Point, Bool] = {}
-    for arch in TABLE:
-        table[arch] = evaluate(expression, lambda name, arch=arch: lookup(name, arch))  # type: ignore[misc]
-    return Verdict(table), seen and bool(macros(expression))
+    def worth(arch: Arch) -> Bool:
+        return evaluate(expression, lambda name: lookup(name, arch))
+
+    table: dict[Point, Bool] = {arch: worth(arch) for arch in TABLE}
+    values = set(table.values())
+    if seen and len(values) == 1:
+        values.update(map(worth, _OUTSIDE))
+    return Verdict(table), seen and bool(macros(expression)), len(values) > 1
 
 
 def _last_name(spelling: bytes) -> str:
