@@ -32,7 +32,7 @@ COMPARED = re.compile(
     + _NAME
     + rb"\s*(?:\(\s*\)\s*)?\)|__CUDA_ARCH__\s*(?:[=!<>]=|[<>])"
     + rb"|\b\w+(?:\(\))?\s*[=!]=\s*(?:(?:\w+::)+k?[sS][mM]_?|kSM_?)\d{2,3}[af]?\b"
-    + rb"|\w*[cC]apa(?:bil|c)ity\w*(?:\.|->)(?:first|second)\s*(?:[=!<>]=|[<>](?![<>]))\s*\d"
+    + rb"|\b\w*[cC]apa(?:bil|c)ity\w*(?:\.|->)(?:first|second)\s*(?:[=!<>]=|[<>](?![<>]))\s*\d"
 )
 """A comparison, or a switch, that may be of an architecture."""
 
@@ -86,7 +86,8 @@ _CONFIGURED = re.compile(rb"(?:[cC]onfig|[mM]eta)\w*(?:\.|->)\w+$")
 """A member of a configuration, or of what describes a kernel: not the device either."""
 
 _REFUSED = re.compile(
-    rb"\s*(?:[^;{}]+;\s*){1,3}"
+    # No two parts that may share white space: there is much of it where comments were.
+    rb"(?:[^;{}]+;){1,3}\s*"
     rb"(?:return\s+\w*(?:NotSupported|Invalid|Error[A-Z]|ERROR_)\w*|throw\b[^;{}]*);\s*"
 )
 """A block that says something, and then refuses."""
