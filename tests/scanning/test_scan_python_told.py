@@ -89,6 +89,22 @@ TOLD = [
         id="a name that is bound where an import fails",
     ),
     pytest.param(
+        "ROUTES = {('sm_100a', 8): 1, ('sm_100a', 16): 2, ('sm_90a', 8): 3}\n"
+        "def f(arch, block):\n    return (arch, block) in ROUTES\n",
+        (
+            "(arch, block) in {('sm_90a', 8)}",
+            "(arch, block) in {('sm_100a', 16), ('sm_100a', 8)}",
+            "no",
+        ),
+        id="a pair of which one part is the architecture",
+    ),
+    pytest.param(
+        "LIMITS = {('sm_100a', 148): 64}\n"
+        "def f(arch, sms):\n    return LIMITS.get((arch, sms)) is None\n",
+        ("yes", "{('sm_100a', 148): 64}.get((arch, sms)) is None", "yes"),
+        id="what is looked up by such a pair",
+    ),
+    pytest.param(
         "ROUTES = {'sm_100a': {'x': 1}}\ndef f(arch, kind):\n    return kind in ROUTES.get(arch, {})\n",
         ("no", "kind in {'x': 1}", "no"),
         id="what is in a table for an architecture, and in none",
@@ -202,6 +218,13 @@ OF_RECORDS = [
         id="an attribute that is set once",
     ),
     pytest.param(
+        "ALL = (SMALL, Program(name='large', targets=('sm_90a', 'sm_100a')))\n"
+        "def f():\n    name = NAMES.get(torch.cuda.get_device_capability())\n"
+        "    return any(name in program.targets for program in ALL)\n",
+        ("yes", "yes", "no"),
+        id="any of several records",
+    ),
+    pytest.param(
         "def f(platform):\n    return platform.is_hopper()\n",
         ("yes", "no", "no"),
         id="a predicate of an object that is not known",
@@ -241,6 +264,8 @@ def test_what_a_record_was_made_for_is_not_known() -> None:
         "def f(arch):\n    if arch:\n        return 1\n",
         "def f(arch):\n    return arch in ('Model7ForCausalLM', 'OtherForCausalLM')\n",
         "def f(arch):\n    return 'MoE' in str(arch)\n",
+        "KINDS = ['ModelForCausalLM']\ndef f(archs):\n    return any(arch in KINDS for arch in archs)\n",
+        "def f(n):\n    for sm in range(n):\n        if sm == n - 1:\n            return sm\n",
         "def f(arch):\n    return arch == 'gfx950'\n",
         "def f(x):\n    if x.use_gfx950_kernel:\n        return 1\n",
         "def f(major):\n    return major == 'k'\n",

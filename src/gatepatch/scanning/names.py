@@ -34,7 +34,7 @@ _FAMILIES = {
     "volta": (7,),
 }
 _FAMILY = re.compile(
-    r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper|blackwell)(?:_(?:device|supported|gpu|arch))*_*"
+    r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper|blackwell)(?:_(?:device|supported|gpu|arch|with_cuda_\d+_\d+))*_*"
 )
 
 

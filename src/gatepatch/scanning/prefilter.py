@@ -47,6 +47,12 @@ _CUDA = re.compile(
     rb"(?i:arch(?!iv|64|32)|sm_?\d\d|compute_?\d\d|capability|gencode"
     rb"|volta|turing|ampere|hopper|blackwell|rubin|pascal|_ada|lovelace)"
 )
+_MODELS = (b"ForCausalLM", b"ForConditionalGeneration", b"_config.architectures", b"ModelRegistry")
+"""A file with one of these speaks of the architectures of models."""
+
+_MODELS_OWN = ("!arch", "!archs", "!arches", "!arch_list")
+"""Names that then stand for one of those, with a ``!`` before them."""
+
 _ROUNDS = 2
 _SMALL = 12
 """Functions of so many lines are followed to where they are called."""
@@ -124,7 +130,7 @@ def alias_lines(
 ) -> tuple[list[int], frozenset[str]]:
     """The same lines and those that name what such lines bind; and the names themselves."""
     every = set(lines)
-    known: set[str] = set()
+    known = set(_MODELS_OWN) if any(word in source for word in _MODELS) else set()
     for _ in range(_ROUNDS):
         fresh = set(_bound(tree.body, sorted(every), frozenset(known))) - known
         if not fresh:

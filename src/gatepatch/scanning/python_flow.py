@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gatepatch.boolean import BUDGET, TooManyStepsError
-from gatepatch.gates.python_scope import Assigned, Binding, Element, FunctionNode, hides
+from gatepatch.gates.python_scope import Assigned, Binding, Element, FunctionNode, Other, hides
 from gatepatch.gates.python_values import Frame, Opaque, Value, reason
 from gatepatch.scanning.python_shapes import Shapes
 
@@ -192,6 +192,10 @@ class Flow(Shapes):
             case Joined():
                 work_out = partial(super()._value, node, frame)
                 return work_out() if frame.values else self.remembered(node, work_out)
+            case ast.Name(id="sm" | "cc" as name) if frame.locals.get(name) == (Other(),):
+                place = (frame.module, "counter", name, node.lineno)
+                if self.package.asked(place, lambda: self._is_counter(name, node, frame)):
+                    return Opaque(name)
             case ast.Name(id=name) if (
                 len(frame.locals.get(name, ())) > 1
                 and not frame.values
@@ -202,6 +206,17 @@ class Flow(Shapes):
                 found = self._here(name, node, frame) if reason(value) else None
                 return value if found is None else found
         return super()._value(node, frame)
+
+    def _is_counter(self, name: str, node: ast.Name, frame: Frame) -> bool:
+        """Whether a name counts the turns of a loop around it, as a tile's index does."""
+        for function in reversed([*_functions(frame.module.tree.body, node.lineno)]):
+            if name in self.package.once(_parameters, function):
+                return False
+            for loop in ast.walk(function):
+                match loop:
+                    case ast.For(target=ast.Name(id=own), iter=ast.Call(func=func)) if own == name:
+                        return "range" in ast.unparse(func)
+        return False
 
     def _here(self, name: str, node: ast.Name, frame: Frame) -> Value | None:
         """What a local name is at a place; None where that cannot be told."""

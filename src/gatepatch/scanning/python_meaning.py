@@ -25,6 +25,7 @@ from gatepatch.gates.python_values import (
 )
 from gatepatch.scanning import names
 from gatepatch.scanning.python_objects import Objects
+from gatepatch.scanning.python_tuples import membership, rows
 from gatepatch.scanning.python_words import (
     TEXT_METHODS,
     is_other_word,
@@ -313,7 +314,10 @@ class ByName(Objects):
                     return None
                 if not table.value:  # a cache, to be filled
                     return self.value(rest[0], frame) if rest else Const(None)
-                key = self._beside(self.value(asked, frame), table, ast.In())
+                key = self.beside(self.value(asked, frame), table, ast.In())
+                if (known := rows(self, key, table)) and not known.keys:
+                    self.asked = True
+                    return self.value(rest[0], frame) if rest else Const(None, device=True)
                 default = self.value(rest[0], frame) if rest else Const(None)
                 if isinstance(key, Const) and key.device and isinstance(default, Const):
                     return self.device(table.value.get(key.value, default.value))
@@ -378,6 +382,8 @@ class ByName(Objects):
         counts = isinstance(left, Opaque) and left.text.startswith(("int(", "len("))
         if counts and isinstance(op, ast.Eq | ast.NotEq) and right == Const(None, device=True):
             return self.device(isinstance(op, ast.NotEq))
+        if isinstance(op, ast.In | ast.NotIn) and (found := membership(self, op, left, right)):
+            return found
         if _is_beside(op, left, right):
             return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:_LONG]))
         if isinstance(left, Opaque) and not left.unknown and isinstance(right, Const):
@@ -389,7 +395,7 @@ class ByName(Objects):
                 return from_bool(atom(f"{left.text} {word} {text_of(right)}"[:_LONG]))
         if (ordered := self._enumerated(op, left, right)) is not None:
             return ordered
-        return super()._pair(op, [self._beside(left, right, op), self._beside(right, left, op)])
+        return super()._pair(op, [self.beside(left, right, op), self.beside(right, left, op)])
 
     def _enumerated(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
         """A comparison with ``Arch.sm_100a``: members are in order, plain before ``a`` and ``f``.
@@ -438,7 +444,7 @@ class ByName(Objects):
             return self._by_name(same is is_positive)
         return from_bool(same if is_positive else not_(same), device=True)
 
-    def _beside(self, value: Value, other: Value, op: ast.cmpop) -> Value:
+    def beside(self, value: Value, other: Value, op: ast.cmpop) -> Value:
         """A value that is not followed, in the unit of the constant that it is compared with."""
         if not isinstance(value, Opaque) or not value.unknown or not isinstance(other, Const):
             return value
@@ -450,7 +456,10 @@ class ByName(Objects):
             beside = list(other.value)
         else:
             beside = [other.value]
-        found = self._named_value(value.text, beside)
+        text = value.text
+        if value.held and value.held.items and not value.held.is_mapping:
+            text = f"({', '.join(map(text_of, value.held.items.values()))})"
+        found = self._named_value(text, beside)
         return value if found is None else self._by_name(found)
 
     def _named_value(self, text: str, beside: Sequence[Any]) -> Any:

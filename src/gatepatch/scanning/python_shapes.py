@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gatepatch.boolean import and_
-from gatepatch.gates.python_meaning import Evaluator, is_iterable
-from gatepatch.gates.python_values import Const, Frame, Value
+from gatepatch.gates.python_meaning import MANY, Evaluator, is_iterable
+from gatepatch.gates.python_values import Const, Frame, Held, Opaque, Value
 
 _MAKERS = frozenset({"frozenset", "set", "tuple", "list", "dict", "sorted", "range"})
 _JOINS = (ast.BitOr, ast.BitAnd, ast.Add, ast.Sub)
@@ -87,14 +87,12 @@ class Shapes(Evaluator):
 
     def _turns(self, generator: ast.comprehension, frame: Frame) -> list[Frame] | None:
         """The frames of a comprehension's turns; None where they are not known."""
-        source = self.iterated(self.value(generator.iter, frame))
-        if isinstance(source, Const) and isinstance(source.value, dict):
-            source = Const(tuple(source.value), source.device)
-        if not is_iterable(source):
+        items = self._items(self.iterated(self.value(generator.iter, frame)))
+        if items is None:
             return None
         frames = []
-        for item in source.value:
-            inner = _bind(generator.target, Const(item, source.device), frame)
+        for item in items:
+            inner = _bind(generator.target, item, frame)
             if inner is None:
                 return None
             taken = and_(*(self.truth_of(test, inner) for test in generator.ifs))
@@ -103,6 +101,17 @@ class Shapes(Evaluator):
             if taken:
                 frames.append(inner)
         return frames
+
+    def _items(self, source: Value) -> list[Value] | None:
+        """The elements of a collection; None where they are not known."""
+        match source:
+            case Opaque(held=Held(items=held, is_mapping=mapping)) if held and len(held) <= MANY:
+                return [*map(Const, held)] if mapping else [*held.values()]
+            case Const(value=dict() as table, device=device):
+                source = Const(tuple(table), device)
+        if not is_iterable(source):
+            return None
+        return [Const(item, source.device) for item in source.value]
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
@@ -155,15 +164,22 @@ def _put(value: Const, frame: Frame) -> tuple[Frame, list[ast.expr]]:
     return frame, names
 
 
-def _bind(target: ast.expr, value: Const, frame: Frame) -> Frame | None:
+def _bind(target: ast.expr, value: Value, frame: Frame) -> Frame | None:
     match target:
         case ast.Name(id=name):
             return frame.bound(name, value)
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            if not isinstance(value.value, tuple | list) or len(value.value) != len(parts):
+            match value:
+                case Const(value=tuple() | list() as items, device=device):
+                    inside: list[Value] = [Const(item, device) for item in items]
+                case Opaque(held=Held(items=held, is_mapping=False)) if held:
+                    inside = [*held.values()]
+                case _:
+                    return None
+            if len(inside) != len(parts):
                 return None
-            for part, item in zip(parts, value.value, strict=True):
-                inner = _bind(part, Const(item, value.device), frame)
+            for part, item in zip(parts, inside, strict=True):
+                inner = _bind(part, item, frame)
                 if inner is None:
                     return None
                 frame = inner

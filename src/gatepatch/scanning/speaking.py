@@ -49,13 +49,14 @@ def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
     """Whether a condition speaks of the architecture itself, not only what it hands on."""
     match node:
         case ast.Name(id=name):
-            return name in aliases or says(name, name)
+            return name in aliases or (f"!{name}" not in aliases and says(name, name))
         case ast.Attribute(attr=name, value=ast.Name(id="self" | "cls")) if f".{name}" in aliases:
             return True
         case ast.Attribute(attr=name) if name in _FACTS or _COUNT.fullmatch(name):
             return False
         case ast.Attribute(attr=name, value=value):
-            return says(name, _dotted(node)) or speaks(value, aliases)
+            said = f"!{name}" not in aliases and says(name, _dotted(node))
+            return said or speaks(value, aliases)
         case ast.Call(func=func, args=args):
             if speaks(func, aliases):
                 return True
