@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, and_, atom, atoms, not_
 from gatepatch.gates import python_calls
-from gatepatch.gates.python_meaning import TOO_LONG, Meaning, bounded
+from gatepatch.gates.python_meaning import TOO_LONG, Evaluator, Meaning, bounded
 from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package, hides
 from gatepatch.gates.python_values import (
     Const,
@@ -89,6 +89,8 @@ _WORDS: Mapping[type[ast.cmpop], str] = {
 
 _OUTSIDE = (Arch(10, 1), Arch(10, 7))
 """Architectures that code names and the table lacks."""
+
+_PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 
 _UNTOLD = "its meaning is not known"
 """How a reason ends that speaks of a name alone."""
@@ -232,6 +234,8 @@ class ByName(Objects):
         return truth(value)
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
+        if isinstance(node, _PLAIN):  # most of them: no need to ask what this reads beside a proof
+            return Evaluator._value(self, node, frame)
         if isinstance(node, ast.Call):
             func = node.func
             name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
