@@ -95,10 +95,6 @@ _PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 _UNTOLD = "its meaning is not known"
 """How a reason ends that speaks of a name alone."""
 
-_EMPTY: tuple[Any, ...] = ((), [], {}, frozenset())
-_NOTHING = tuple(Const(empty, device=True) for empty in _EMPTY)
-"""What a table that lacks an architecture gives for it."""
-
 _LONG = 400
 """How much is shown of a part of a condition that is not evaluated."""
 
@@ -374,6 +370,7 @@ class ByName(Objects):
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
         left, right = sides
         if isinstance(op, ast.In | ast.NotIn) and _is_empty(right):
+            self.asked = self.asked or of_device(right)
             return Const(isinstance(op, ast.NotIn), of_device(right))
         if isinstance(op, ast.Is | ast.IsNot) and not isinstance(left, Const):
             # Whether it was asked for at all is no test of it; what it gave in a table is one.
@@ -381,8 +378,6 @@ class ByName(Objects):
             unknown = left.unknown if isinstance(left, Opaque) and right == Const(None) else ""
             unknown = unknown if unknown.endswith("in a way that is not followed") else ""
             return from_bool(atom(f"{text_of(left)} {word} {text_of(right)}", unknown=unknown))
-        if isinstance(op, ast.In | ast.NotIn) and right in _NOTHING:
-            return self.device(isinstance(op, ast.NotIn))  # there is nothing for this architecture
         counts = isinstance(left, Opaque) and left.text.startswith(("int(", "len("))
         if counts and isinstance(op, ast.Eq | ast.NotEq) and right == Const(None, device=True):
             return self.device(isinstance(op, ast.NotEq))
