@@ -38,6 +38,9 @@ ADMITS_10 = {"9.0": "shuts", "10.0": "admits", "12.0": "shuts"}
             f"def __init__(self):\n    major, _ = {CAPABILITY}\n    self.can = major == 10",
             id="from a local name",
         ),
+        pytest.param(
+            f"can = False\n\ndef setup(self):\n    self.can = {CAPABILITY}[0] == 10", id="declared"
+        ),
         pytest.param(f"@property\ndef can(self):\n    return {CAPABILITY}[0] == 10", id="property"),
     ],
 )

@@ -290,10 +290,10 @@ class Objects(Flow):
         if kind is None:
             return None
         base = Opaque(name, "", Held(made_by=kind, module=module))
-        found = self._of_class(base, attr)
-        if found is not None:
-            return found
-        match self.package.once(_set_by_methods, kind).get(attr):
+        sets = self.package.once(_set_by_methods, kind).get(attr)
+        if sets is None:
+            return self._of_class(base, attr)
+        match sets:  # what its body says is what it is before
             case [(value, method)] if value not in self._active and self.depth < self.deepest:
                 told = f".{attr}" in self.aliases or hides(attr)
                 if not (told or self.package.smells(module, value)):
