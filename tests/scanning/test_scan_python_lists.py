@@ -43,3 +43,12 @@ def test_a_keyword_is_given_a_list_of_the_module() -> None:
 def test_a_name_that_is_no_list_is_none(before: str) -> None:
     text = f"{before}\n@supported_compute_capability(CCS)\ndef check(q):\n    pass\n"
     assert [found for found in gates(text) if found.kind == "decorator"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "archs"),
+    [("is_sm10x", ["10.0", "10.3"]), ("dsl_targets_sm12x", ["12.0", "12.1"])],
+)
+def test_a_predicate_of_a_family_is_read_by_its_name(name: str, archs: list[str]) -> None:
+    (found,) = gates(f"def f(dsl):\n    if dsl.{name}():\n        return 1\n")
+    assert admitted(found) == archs

@@ -26,6 +26,10 @@ _PREDICATE = re.compile(
     r"(?i)_*(?:is|has|use|on|are|get_is)?_*(?:cuda_|nvidia_|device_|platform_)*sm_?(\d{2,3})[af]?"
     r"(?:_(?:device|supported|gpu|arch|target|capable|platform|available))*_*"
 )
+_ANY_OF = re.compile(
+    r"(?i)_*(?:(?:is|has|use|on|are|dsl|targets?)_+)*(?:cuda_|device_)*sm_?(\d{1,2})x"
+    r"(?:_(?:device|supported|capable|available))*_*"
+)
 _FAMILIES = {
     "hopper": (9,),
     "blackwell": (10, 11, 12),
@@ -78,6 +82,8 @@ def predicate(name: str) -> frozenset[Arch] | None:
         if not minor:
             return frozenset(arch for arch in TABLE if arch.major == major)
         return frozenset(arch for arch in TABLE if arch == Arch(major, minor))
+    if found := _ANY_OF.fullmatch(name):
+        return frozenset(arch for arch in TABLE if arch.major == int(found[1]))
     if found := _FAMILY.fullmatch(name):
         return frozenset(a for a in TABLE if a.major in _FAMILIES[found[1].lower()])
     return None

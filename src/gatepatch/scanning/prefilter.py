@@ -17,7 +17,7 @@ _PYTHON = re.compile(
     rb"(?=[A-EG-IMNOR-Ua-eg-imnor-u_\"'.(])(?:"
     rb"(?i:capability(?!requirement)|compute_?cap\b|(?<!-)\bmajor\b|major_version|(?:cc|sm|device|capability|dev|cuda|arch|compute|cap)_?major\b)"
     # An architecture in a predicate's name, in an enumeration, or alone in a text.
-    rb"|(?i:(?:is|has|use|uses|on|need|needs|require|requires|support|supports|enable|not|_)_(?:\w*_)?sm_?\d\d)"
+    rb"|(?i:(?:is|has|use|uses|on|need|needs|require|requires|support|supports|enable|not|targets?|_)_(?:\w*_)?sm_?\d\d)"
     rb"|(?i:sm_?\d\d\w*(?:support|avail|capable|device|enabled))"
     rb"|[\"'.](?:sm|SM|Sm|compute)_?\d{2,3}[af]?\b|\bgfx\d|sm_version|device_sm|[mM]in_?[cC]apab"
     rb"|(?i:is_\w*(?:blackwell|hopper|ampere)|(?:blackwell|hopper)\w*(?:support|avail))"

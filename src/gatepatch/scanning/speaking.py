@@ -15,7 +15,7 @@ _WRAPPERS = frozenset(
 
 _NUMBERED = re.compile(r"(?i)sm_?\d{2,3}|blackwell|hopper|ampere|turing|volta")
 _ASKING = re.compile(
-    r"(?i)_*(?:is|has|uses?|on|needs?|requires?|supports?|enabled?|should|can|allow)_|"
+    r"(?i)_*(?:is|has|uses?|on|needs?|requires?|supports?|enabled?|should|can|allow|targets?)_|"
     r"(?:supported|available|capable|enabled|device)$|^_*sm_?\d{2,3}[af]?$"
 )
 _LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?")
