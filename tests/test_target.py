@@ -92,6 +92,22 @@ def test_versions(tmp_path: Path, version: str) -> None:
     assert str(target_of(tmp_path).version) == version
 
 
+@pytest.mark.parametrize(
+    ("written", "version"),
+    [
+        ("1.0-RC1", "1.0rc1"),
+        ("v1.2", "1.2"),
+        ("01.2", "1.2"),
+        ("1.2-3", "1.2.post3"),
+        ("1.0", "1.0"),
+    ],
+)
+def test_a_version_is_canonical(tmp_path: Path, written: str, version: str) -> None:
+    info = make_distribution(tmp_path, NAME, "1", FILES)
+    (info / "METADATA").write_text(f"Name: x\nVersion: {written}\n")
+    assert target_of(tmp_path).version == version
+
+
 def test_a_version_in_the_description_is_not_the_version(tmp_path: Path) -> None:
     info = make_distribution(tmp_path, NAME, "1", FILES)
     (info / "METADATA").write_text("Name: x\nversion:  2.0 \n\nVersion: 3\n")

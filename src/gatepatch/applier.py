@@ -268,7 +268,7 @@ def _applied_set(
     files = {
         f.path: SetFile(
             distribution=f.target.distribution,
-            version=str(f.target.version),
+            version=f.target.version,
             name=f.name,
             pristine=sha256(f.pristine),
             edits=f.edits,
@@ -286,7 +286,7 @@ def _applied_set(
         tool=__version__,
         goal=patch_set.goal,
         distributions={
-            t.distribution: str(t.target.version) for t in made.targets if t.target is not None
+            t.distribution: t.target.version for t in made.targets if t.target is not None
         },
         jit=_jit(made.targets),
         hidden=tuple(dict.fromkeys((*(old.hidden if old else ()), *hidden))),
@@ -342,7 +342,7 @@ def _set_result(
         files.append(
             FileResult(
                 distribution=file.target.distribution,
-                version=str(file.target.version),
+                version=file.target.version,
                 root=str(file.target.root.path),
                 path=file.path,
                 outcome=word,

@@ -18,7 +18,8 @@ def candidates(target: Target, specs: Sequence[TargetSpec]) -> Iterable[TargetSp
     Raises:
         RefusedError: No block is for this version, or several are.
     """
-    matching = [spec for spec in specs if spec.versions.contains(target.version, prereleases=True)]
+    version = Version(target.version)
+    matching = [spec for spec in specs if spec.versions.contains(version, prereleases=True)]
     if len(matching) == 1:
         return matching
     if matching:
@@ -28,14 +29,14 @@ def candidates(target: Target, specs: Sequence[TargetSpec]) -> Iterable[TargetSp
             hint="make their version ranges exclude each other",
         )
     # A checkout may report 0.0.0.dev1+g…: then the content decides.
-    if target.editable or target.version.is_devrelease:
+    if target.editable or version.is_devrelease:
         return reversed(specs)
     ranges = "; ".join(_range(spec.versions) for spec in specs)
     lowest = _lowest(specs)
     raise RefusedError(
         f"{target.distribution} {target.version} is outside every range of the set: {ranges}",
         hint=f"install {target.distribution} {str(lowest).removesuffix('.dev0')} or later"
-        if lowest is not None and target.version < lowest
+        if lowest is not None and version < lowest
         else "use a newer gatepatch, or a set of your own: gatepatch new",
     )
 

@@ -66,7 +66,7 @@ def _carried(workspace: Workspace, name: str, digest: str) -> list[tuple[Root, A
     for distribution in names:
         target = workspace.target(distribution)
         recorded = {value.distributions[distribution] for _, value in found}
-        if target is None or recorded != {str(target.version)}:
+        if target is None or recorded != {target.version}:
             return []
     if any(value.digest != digest for _, value in found):
         return []

@@ -90,7 +90,7 @@ def _state_files(workspace: Workspace, root: Root, value: AppliedSet) -> list[Fi
             target = workspace.target(file.distribution)
         except TargetError:  # its metadata is damaged: state knows what it was
             target = None
-        version = str(target.version) if target is not None else file.version
+        version = target.version if target is not None else file.version
         results.append(_file(root, path, file.distribution, version, found, pinned=file.pinned))
     return results
 
@@ -110,7 +110,7 @@ def _catalog_set(
             root,
             item.path,
             item.target.distribution,
-            str(item.target.version),
+            item.target.version,
             item.classified,
             pinned=item.classified.rebuilt,
         )

@@ -11,11 +11,15 @@ import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from gatepatch import locks
 from gatepatch.errors import PendingError, Problem
 from gatepatch.files import remove, sync_folder, write_new
 from gatepatch.records import asdict, dataclass, replace
+
+if TYPE_CHECKING:
+    from gatepatch.target import Root
 
 SCHEMA = 1
 NAME = "journal.json"
@@ -152,6 +156,22 @@ def read(state_dir: Path, root: Path) -> Journal | None:
                 "patched and remove the folder that it lies in",
             )
         ) from None
+
+
+def pending(root: Root) -> str | None:
+    """One line on an unfinished change; None if there is none. Takes no lock.
+
+    Raises:
+        PendingError: Its journal cannot be read.
+    """
+    found = read(root.state_dir, root.path)
+    if found is None:
+        return None
+    files = sum(len(steps.files) for steps in found.roots)
+    todo = "be put back" if found.phase == "prepared" else "be finished"
+    if process := locks.holder(root.state_dir / locks.NAME):
+        return f"process {process} is changing {files} files in {root.path} right now"
+    return f"an interrupted change of {files} files in {root.path} is to {todo}: gatepatch recover"
 
 
 def _follow(path: Path, pointer: Mapping[str, Any], state_dir: Path) -> Journal | None:

@@ -180,7 +180,7 @@ class _Planner:
         pristine = self._base(classified, target, file)
         pinned = self.pins.find(
             target.distribution,
-            str(target.version),
+            target.version,
             file.path,
             sha256(pristine),
             self.patch_set.recipe(file),
@@ -217,7 +217,7 @@ class _Planner:
 
     def classify(self, target: Target, file: FileSpec, context: Context) -> Classified:
         """Say what a file of the set is."""
-        version = str(target.version)
+        version = target.version
         witness = target.witness(file.path)
 
         def pristine_of(current: bytes) -> bytes | None:

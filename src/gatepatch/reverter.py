@@ -251,12 +251,12 @@ def _set_of(name: str, chosen: dict[str, Inspected]) -> AppliedSet:
         applied="",
         tool="",
         goal=Goal(action="open", archs=frozenset()),
-        distributions={i.target.distribution: str(i.target.version) for i in chosen.values()},
+        distributions={i.target.distribution: i.target.version for i in chosen.values()},
         jit=jit,
         files={
             path: SetFile(
                 distribution=item.target.distribution,
-                version=str(item.target.version),
+                version=item.target.version,
                 name=item.name,
                 pristine="",
                 edits=(),

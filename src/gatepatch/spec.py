@@ -12,7 +12,6 @@ from gatepatch.records import asdict, dataclass
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
-    from packaging.version import Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +205,7 @@ class Advisory:
     source: str
     when: Mapping[str, SpecifierSet]
 
-    def applies(self, versions: Mapping[str, Version]) -> bool:
+    def applies(self, versions: Mapping[str, str]) -> bool:
         """Whether it is about these installed versions (canonical names)."""
         return all(
             name in versions and specifier.contains(versions[name], prereleases=True)

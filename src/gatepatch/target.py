@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from packaging.version import Version
-
 from gatepatch.editable import Location, editable_location
 from gatepatch.environment import Environment
 from gatepatch.errors import Problem, TargetError
@@ -41,7 +39,7 @@ class Target:
 
     Args:
         distribution: Canonical name.
-        version: As its metadata has it.
+        version: As its metadata has it, in canonical form.
         root: The folder its files live under.
         metadata: Its ``.dist-info`` or ``.egg-info``.
         location: Where its packages are imported from.
@@ -52,7 +50,7 @@ class Target:
     """
 
     distribution: str
-    version: Version
+    version: str
     root: Root
     metadata: Path
     location: Location

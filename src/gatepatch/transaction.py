@@ -26,7 +26,7 @@ from gatepatch.change import (
 from gatepatch.edits import sha256
 from gatepatch.errors import Problem, StaleError, TransactionError
 from gatepatch.files import Image, image, read, stage
-from gatepatch.journal import FileStep, Journal, ModuleStep, RenameStep, RootSteps
+from gatepatch.journal import FileStep, Journal, ModuleStep, RenameStep, RootSteps, pending
 from gatepatch.target import Root
 
 
@@ -56,22 +56,6 @@ def commit(transaction: Transaction, *, timeout: float = 60.0) -> Committed:
     except OSError as error:
         raise settle.explained(error) from error
     return Committed(bytecode_removed=compiled, jit_removed=removed, signal=noted.signum)
-
-
-def pending(root: Root) -> str | None:
-    """One line on an unfinished change; None if there is none. Takes no lock.
-
-    Raises:
-        PendingError: Its journal cannot be read.
-    """
-    found = journal.read(root.state_dir, root.path)
-    if found is None:
-        return None
-    files = sum(len(steps.files) for steps in found.roots)
-    todo = "be put back" if found.phase == "prepared" else "be finished"
-    if process := locks.holder(root.state_dir / locks.NAME):
-        return f"process {process} is changing {files} files in {root.path} right now"
-    return f"an interrupted change of {files} files in {root.path} is to {todo}: gatepatch recover"
 
 
 def recover(roots: Sequence[Root], *, timeout: float = 60.0) -> tuple[Recovered, ...]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from gatepatch import store, trialmark
 from gatepatch.environment import Environment
 from gatepatch.errors import GatepatchError
+from gatepatch.journal import pending
 from gatepatch.state import State
 from gatepatch.target import Root, Target, find_target, roots
-from gatepatch.transaction import pending, read_blob, read_state
 
 
 class Workspace:
@@ -42,7 +42,7 @@ class Workspace:
         """What is applied under a root."""
         if root.path not in self._states:
             where = str(root.state_dir / "state.json")
-            self._states[root.path] = State.from_bytes(read_state(root), where)
+            self._states[root.path] = State.from_bytes(store.read_state(root.state_dir), where)
         return self._states[root.path]
 
     def roots(self) -> tuple[Root, ...]:
@@ -83,7 +83,7 @@ class Workspace:
     def blob(self, root: Root, digest: str) -> bytes | None:
         """Some bytes of a root's store; None if they are not there or are damaged."""
         try:
-            return read_blob(root, digest)
+            return store.read_blob(root.state_dir, digest)
         except (GatepatchError, OSError):
             return None
 

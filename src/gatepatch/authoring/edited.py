@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import Version
+
 from gatepatch import release
 from gatepatch.edits import sha256
 from gatepatch.errors import Problem, RefusedError, TargetError
@@ -99,7 +101,7 @@ class Originals:
         named = [release.open_release(wheel) for wheel in self.wheels]
         own = [found for found in named if found.distribution == target.distribution]
         for found in own:
-            if found.version == target.version:
+            if str(found.version) == target.version:
                 return found
         if own:
             raise TargetError(
@@ -115,7 +117,7 @@ class Originals:
 
 def _fetched(target: Target) -> Release:
     try:
-        return release.fetch(target.distribution, target.version)
+        return release.fetch(target.distribution, Version(target.version))
     except TargetError as error:
         raise TargetError(
             Problem(

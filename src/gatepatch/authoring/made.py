@@ -64,7 +64,7 @@ def made_file(item: Edited, edits: Sequence[Edit], changes: Sequence[Change]) ->
     """Put the edits of one file, and what an engine made of them, into words."""
     return MadeFile(
         distribution=item.target.distribution,
-        version=str(item.target.version),
+        version=item.target.version,
         path=item.path,
         edits=tuple(
             MadeEdit(

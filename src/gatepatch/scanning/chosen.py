@@ -227,7 +227,7 @@ def _nothing(drafts: Sequence[Draft], result: ScanResult, goal: Goal) -> list[Pr
 def _made_file(file: PlannedFile) -> MadeFile:
     return MadeFile(
         distribution=file.target.distribution,
-        version=str(file.target.version),
+        version=file.target.version,
         path=file.name,
         edits=tuple(
             MadeEdit(

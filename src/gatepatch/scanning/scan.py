@@ -226,7 +226,7 @@ def _report(part: _Part, query: Query) -> tuple[Scanned, list[Finding], list[Fol
     gates = [gate for _, result in holding for gate in result["gates"]]
     scanned = Scanned(
         distribution=name,
-        version=str(part.target.version),
+        version=part.target.version,
         root=str(part.target.location.base),
         files=len(part.files),
         size=sum(file.size for file in part.files),

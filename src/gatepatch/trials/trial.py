@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from packaging.version import Version
+
 from gatepatch import __version__, applier, devices, signals, trialmark, webpage
 from gatepatch.errors import (
     GatepatchError,
@@ -192,7 +194,7 @@ class _Trial:
         self.through = compiler_cache.Through()
         flashinfer = self.sides.workspace.target("flashinfer-python")
         if options.sccache and flashinfer is not None and rehearsed.compiles:
-            self.through = compiler_cache.choose(flashinfer.version, os.environ)
+            self.through = compiler_cache.choose(Version(flashinfer.version), os.environ)
         self.bench = Bench(
             command=tuple(command),
             folder=Path.cwd(),

@@ -142,7 +142,7 @@ def _file(one: Looked) -> VerifiedFile:
     target = one.item.target
     return VerifiedFile(
         distribution=target.distribution,
-        version=str(target.version),
+        version=target.version,
         root=str(target.root.path),
         path=one.item.path,
         outcome=one.outcome,
