@@ -5,6 +5,7 @@ Usage: python benchmarks/apply.py [ROUNDS]
 Both tools are installed, as wheels, in one scratch environment with the real sglang 0.5.9 and
 flashinfer-python 0.6.3, and patch that environment. Each command is a fresh process; the commands
 run in turn, so that a busy machine slows all of them alike, and each starts from the same bytes.
+Processor time varies less where others work too, and leaves out the waiting for the disk.
 patch-package-py (``p12y``) gets the diffs that ``gatepatch plan`` prints; it checks no hash, keeps
 no backup and syncs nothing to the disk.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -72,11 +74,11 @@ class Scratch:
         )
         return done.stdout
 
-    def timed(self, *words: str) -> float:
-        """The wall time of a command, in milliseconds."""
-        start = time.perf_counter()
+    def timed(self, *words: str) -> tuple[float, float]:
+        """The wall time of a command, and its processor time, in milliseconds."""
+        start, used = time.perf_counter(), _processor_time()
         self.run(*words)
-        return (time.perf_counter() - start) * 1000
+        return (time.perf_counter() - start) * 1000, (_processor_time() - used) * 1000
 
     def contents(self) -> dict[Path, bytes]:
         """The files that the change is about."""
@@ -97,11 +99,17 @@ class Scratch:
             subprocess.run(["patch", "-s", "-R", "-p1", "-i", patch], check=True, cwd=site)
 
 
-def measure(scratch: Scratch, rounds: int) -> Mapping[str, Sequence[float]]:
-    """Wall times of each command, in milliseconds; the first round is a warm-up."""
+def _processor_time() -> float:
+    """What the processes that have ended used, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(scratch: Scratch, rounds: int) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Wall and processor times of each command; the first round is a warm-up."""
     other = ("p12y", "apply", "-e", str(scratch.prefix))
     before = scratch.contents()
-    times: dict[str, list[float]] = {}
+    times: dict[str, list[tuple[float, float]]] = {}
 
     def note(name: str, *words: str) -> None:
         times.setdefault(name, []).append(scratch.timed(*words))
@@ -124,11 +132,15 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     with tempfile.TemporaryDirectory() as folder:
         times = measure(Scratch(Path(folder)), rounds)
-    medians = {name: statistics.median(values) for name, values in times.items()}
+    medians = {
+        name: [statistics.median(each) for each in zip(*values, strict=True)]
+        for name, values in times.items()
+    }
     base = medians["p12y apply"]
     print(f"Python {sys.version.split()[0]}, {OTHER}, median of {rounds} processes each")
-    for name, value in medians.items():
-        print(f"{name:24}{value:8.1f} ms{value / base:8.2f} x p12y apply")
+    print(f"{'':24}  wall ms    of p12y  processor ms    of p12y")
+    for name, (wall, used) in medians.items():
+        print(f"{name:24}{wall:9.1f}{wall / base[0]:11.2f}{used:14.1f}{used / base[1]:11.2f}")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from enum import Enum
 from gatepatch.records import dataclass
 
 _SPELLINGS = (
-    re.compile(r"(?P<major>\d{1,2})\.(?P<minor>\d)"),
-    re.compile(r"(?:sm|compute)_?(?P<major>\d{1,2})(?P<minor>\d)[af]?", re.IGNORECASE),
-    re.compile(r"(?P<major>\d{1,2})(?P<minor>\d)[af]?"),
+    r"(?P<major>\d{1,2})\.(?P<minor>\d)",
+    r"(?i:sm|compute)_?(?P<major>\d{1,2})(?P<minor>\d)(?i:[af])?",
+    r"(?P<major>\d{1,2})(?P<minor>\d)[af]?",
 )
 
 
@@ -41,7 +41,7 @@ class Arch:
         if re.fullmatch(r"\d{3,4}", text) and text.endswith("0") and int(text) >= 300:
             return cls(*divmod(int(text) // 10, 10))
         for spelling in _SPELLINGS:
-            if match := spelling.fullmatch(text):
+            if match := re.fullmatch(spelling, text):
                 return cls(int(match["major"]), int(match["minor"]))
         raise ValueError(f"{text!r} is not an architecture; write 12.0 or sm_120")
 
