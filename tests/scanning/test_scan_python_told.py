@@ -54,6 +54,15 @@ TOLD = [
         id="any of the targets",
     ),
     pytest.param(
+        "import re\ndef parts(major, minor):\n"
+        "    return int(major), int(re.sub(r'[a-z]+$', '', str(minor)))\n"
+        "def built(ctx):\n    found = {parts(a, b) for a, b in ctx.TARGET_CUDA_ARCHS}\n"
+        "    return tuple(sorted(found & {(10, 0), (12, 0)}))\n"
+        "def f(ctx, capability):\n    return (capability[0], capability[1]) in built(ctx)\n",
+        ("no", "yes", "yes"),
+        id="the capabilities of the targets",
+    ),
+    pytest.param(
         "def f(arch):\n    hopper = arch.startswith('sm_90')\n    if hopper:\n        return 1\n",
         ("yes", "no", "no"),
         id="what a name begins with",

@@ -71,7 +71,7 @@ _CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod|classmeth
 """Decorators after which a function returns what its body says."""
 
 _SHORT = 30
-"""How many lines a predicate may have."""
+"""How many lines a predicate may have, and how many characters a text that is worked on."""
 
 
 _WORDS: Mapping[type[ast.cmpop], str] = {
@@ -261,12 +261,28 @@ class ByName(Objects):
     def _told(self, node: ast.Call, frame: Frame) -> Value | None:
         """What a method of an architecture's name gives; None for another call."""
         match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="re"), attr="sub"), args=[_, _, _], keywords=[]
+            ):
+                return self._substituted([self.value(arg, frame) for arg in node.args])
             case ast.Call(func=ast.Attribute(value=base, attr=method), keywords=[]) if (
                 method in TEXT_METHODS
             ):
                 args = [self.value(arg, frame) for arg in node.args]
                 text = self._text(self.value(base, frame), args)
                 return python_calls.method(self, text, method, args) if text else None
+        return None
+
+    def _substituted(self, args: Sequence[Value]) -> Value | None:
+        """A short text with a pattern replaced: the suffix of an architecture taken off."""
+        match args:
+            case [Const(value=str(old)), Const(value=str(new)), Const(value=str(text))] if (
+                len(old) <= _SHORT and len(text) <= _SHORT
+            ):
+                try:
+                    return Const(re.sub(old, new, text), of_device(args[2]))
+                except re.error:
+                    return None
         return None
 
     def _text(self, value: Value, samples: Sequence[Value] = ()) -> Const | None:
