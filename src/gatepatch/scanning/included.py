@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from os.path import isfile
 from pathlib import Path
 from posixpath import dirname, normpath
 
@@ -19,8 +20,10 @@ from gatepatch.gates.directives import scan
 from gatepatch.gates.preprocessor_eval import Macro
 
 _LINE = re.compile(
-    rb'^[ \t]*#[ \t]*(?:include[ \t]*([<"])([^>"\n]+)[>"]|define[ \t]+(\w+))', re.MULTILINE
+    rb'^[ \t]*#[ \t]*(?:include[ \t]*(?:"([^"\n]+)"|<([^>/\n]+/[^>\n]+)>)|define[ \t]+(\w+))',
+    re.MULTILINE,
 )
+"""What a file includes, the C++ library's own headers left out, and what it defines."""
 _MOST = 1000
 """How many headers are looked into for one file."""
 
@@ -105,7 +108,7 @@ class Headers:
                     name = match[3].decode("latin-1")
                     if speaks_of_architecture(name):
                         defines.add(name)
-                elif place := self._find(dirname(path), match[2].decode("latin-1")):
+                elif place := self._find(dirname(path), (match[1] or match[2]).decode("latin-1")):
                     includes[place] = None
             self._headers[path] = _Header(tuple(includes), frozenset(defines))
         return self._headers[path]
@@ -117,10 +120,11 @@ class Headers:
             if folder not in self._roots:
                 self._roots[folder] = tuple(dict.fromkeys(self._folders(folder)))
             candidates = (normpath(f"{root}/{name}") for root in self._roots[folder])
-            self._places[key] = next(
-                (path for path in candidates if (self.base / path).is_file()), None
-            )
+            self._places[key] = next(filter(self._is_there, candidates), None)
         return self._places[key]
+
+    def _is_there(self, path: str) -> bool:
+        return isfile(f"{self.base}/{path}")  # noqa: PTH113
 
     def _folders(self, folder: str) -> Iterator[str]:
         """Where headers may be: a file's own folder, and what is called include around it."""
