@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_scan_python import gates
+from test_scan_python import admitted, gates
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import to_text
@@ -285,3 +285,22 @@ def test_what_a_record_was_made_for_is_not_known() -> None:
 )
 def test_it_is_no_gate(text: str) -> None:
     assert gates(text) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "archs"),
+    [
+        ("sm80", "80 86 87 88 89"),
+        ("sm89", "89"),
+        ("gemm_sm100a_exact", "100"),
+        ("gemm_sm100f_legacy", "100 103"),
+        ("sm103a", "103"),
+    ],
+)
+def test_an_entry_of_the_capabilities_that_a_function_is_handed(key: str, archs: str) -> None:
+    (found,) = gates(
+        f"def f(sm_capabilities, x):\n    has_{key} = sm_capabilities.get({key!r}, False)\n"
+        f"    if has_{key} and x:\n        return 1\n"
+    )
+    assert admitted(found) == archs
+    assert found.by_name

@@ -30,6 +30,7 @@ _ANY_OF = re.compile(
     r"(?i)_*(?:(?:is|has|use|on|are|dsl|targets?)_+)*(?:cuda_|device_)*sm_?(\d{1,2})x"
     r"(?:_(?:device|supported|capable|available))*_*"
 )
+_IN_KEY = re.compile(r"(?i)(?:^|_)sm_?(\d{2,3})([af]?)(?=_|$)")
 _FAMILIES = {
     "hopper": (9,),
     "blackwell": (10, 11, 12),
@@ -87,6 +88,23 @@ def predicate(name: str) -> frozenset[Arch] | None:
     if found := _FAMILY.fullmatch(name):
         return frozenset(a for a in TABLE if a.major in _FAMILIES[found[1].lower()])
     return None
+
+
+@lru_cache(maxsize=1 << 14)
+def in_key(key: str) -> frozenset[Arch] | None:
+    """The architectures that a key such as ``sm90`` or ``fused_sm100a_exact`` names: a family for
+    a plain one that ends in 0 or one with ``f``, and one member with ``a``."""
+    named = _IN_KEY.findall(key)
+    if len(named) != 1:
+        return None
+    ((number, suffix),) = named
+    major, minor = divmod(int(number), 10)
+    family = suffix.lower() == "f" or (not minor and not suffix)
+    return frozenset(
+        arch
+        for arch in TABLE
+        if arch.major == major and (arch.minor == minor or (family and arch.minor > minor))
+    )
 
 
 def value(name: str, arch: Arch, beside: Sequence[Any]) -> Any:

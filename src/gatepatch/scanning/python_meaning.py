@@ -143,6 +143,17 @@ def _keywords(text: str) -> dict[str, Any]:
     return found
 
 
+def _entry(table: Value, asked: ast.expr) -> frozenset[Arch] | None:
+    """The architectures of an entry such as ``sm90`` in a table of capabilities that was handed
+    over; None for any other."""
+    match table, asked:
+        case Opaque(unknown=str(why)), ast.Constant(value=str(key)) if (
+            why and "capabilities" in names.last_name(table.text).lower()
+        ):
+            return names.in_key(key)
+    return None
+
+
 def _bare(text: str) -> str:
     """A text without ``int(…)``, ``tuple(…)`` or the like around it."""
     while found := re.fullmatch(r"(?:int|str|tuple|list)\((.*)\)", text):
@@ -326,6 +337,8 @@ class ByName(Objects):
                 return self._by_name(self.arch.major == major and self.arch.minor >= minor)
             case ast.Call(func=ast.Attribute(value=base), args=[asked, *rest], keywords=[]):
                 table = self.value(base, frame)
+                if (archs := _entry(table, asked)) is not None:
+                    return self._by_name(self.arch in archs)
                 if not isinstance(table, Const) or not isinstance(table.value, dict):
                     return None
                 if not table.value:  # a cache, to be filled
