@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # every command prints, and few of them need these
 SCHEMA = 1
 """Version of the JSON documents; it grows when a field changes its meaning or goes."""
 
+_LARGE = 1_000_000
+"""Characters of a document that is read by machines alone."""
+
 _COLOURS: Mapping[str, str] = {
     "applied": "32",
     "already-applied": "32",
@@ -36,19 +39,24 @@ _COLOURS: Mapping[str, str] = {
 
 
 def to_json(value: object) -> str:
-    """One JSON document, indented, in ASCII: no encoding of a stream can spoil it."""
-    return json.dumps(_plain(value), indent=2)
+    """One JSON document, in ASCII: no encoding of a stream can spoil it.
+
+    It is indented where a person may read it: of a large one, indenting takes most of the time.
+    """
+    plain = _plain(value)
+    text = json.dumps(plain)
+    return text if len(text) > _LARGE else json.dumps(plain, indent=2)
 
 
 def _plain(value: object) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Arch):
         return str(value)
     if names := names_of(value):
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, str | int | float | None):
-        return value
     if isinstance(value, frozenset | set):
         return sorted(_plain(item) for item in value)
     if isinstance(value, Iterable):

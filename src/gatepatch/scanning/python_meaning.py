@@ -87,6 +87,7 @@ _WORDS: Mapping[type[ast.cmpop], str] = {
     ast.IsNot: "is not",
 }
 
+_FIRST = (Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0))
 _OUTSIDE = (Arch(10, 1), Arch(10, 7))
 """Architectures that code names and the table lacks."""
 
@@ -94,6 +95,9 @@ _PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 
 _UNTOLD = "its meaning is not known"
 """How a reason ends that speaks of a name alone."""
+
+_ALIKE = 3
+"""After so many architectures with one and the same unknown part the others are taken for alike."""
 
 _LONG = 400
 """How much is shown of a part of a condition that is not evaluated."""
@@ -535,7 +539,9 @@ class ScanMeaning(Meaning):
     def __init__(self, package: Package):
         super().__init__(package, {})
         shared: dict[Hashable, Value] = {}
-        self._named = {arch: ByName(package, {}, arch, shared=shared) for arch in TABLE}
+        # Those that code tells apart most come first.
+        archs = sorted(TABLE, key=lambda arch: (arch not in _FIRST, arch))
+        self._named = {arch: ByName(package, {}, arch, shared=shared) for arch in archs}
         self._evaluators = dict(self._named)
         self._outside = [ByName(package, {}, arch, shared=shared) for arch in _OUTSIDE]
 
@@ -550,20 +556,19 @@ class ScanMeaning(Meaning):
             frame: Where it stands.
             rejects: Whether what it guards turns the caller away.
         """
-        first, *others = self._named.items()
-        first[1].asked = False
-        first[1].raised = False
-        function = bounded(first[1], node, frame)
-        if first[1].raised and isinstance(function, bool):
-            function = rejects
-        if not first[1].asked or any(a.unknown == TOO_LONG for a in atoms(function)):
-            return Verdict(dict.fromkeys(TABLE, function))
-        table: dict[Point, Bool] = {first[0]: function}
-        for arch, one in others:
-            one.raised = False
+        table: dict[Point, Bool] = {}
+        for number, (arch, one) in enumerate(self._named.items()):
+            one.asked = one.raised = False
             function = bounded(one, node, frame)
             table[arch] = rejects if one.raised and isinstance(function, bool) else function
-        return Verdict(table)
+            if number == 0 and not one.asked:
+                break
+            unknown = [a.unknown for a in atoms(function) if a.unknown]
+            if TOO_LONG in unknown or (
+                number == _ALIKE and unknown and len({*table.values()}) == 1
+            ):
+                break
+        return Verdict({other: table.get(other, function) for other in TABLE})
 
     def is_for_another(self, verdict: Verdict, node: ast.expr, frame: Frame) -> bool:
         """Whether a condition that is the same over the table is not on an architecture beside it.
@@ -573,7 +578,7 @@ class ScanMeaning(Meaning):
             node: The condition.
             frame: Where it stands.
         """
-        first = self._evaluators[TABLE[0]]
+        first = next(iter(self._named.values()))
         if not first.asked or verdict.is_gate:
             return False
         function = verdict.table[TABLE[0]]
