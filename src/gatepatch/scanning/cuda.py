@@ -26,6 +26,8 @@ _DEVICE = re.compile(
 """The test whether it is compiled for a device at all, whichever."""
 _ASKED = re.compile(r"defined\s*(?:\(\s*__CUDA_ARCH__\s*\)|__CUDA_ARCH__\b)")
 _QUANTITY = re.compile(r"_(?:RANK|SIZE|COUNT|STAGES|THREADS|WARPS|BYTES|HEADS|DIM|NUM_\w+)$")
+_STOPS = re.compile(rb"error|trap|brkpt")
+"""One of these stands in whatever rejects."""
 _MANY = 4
 """How many calls are named."""
 _SHORT = 4096
@@ -73,6 +75,8 @@ def _rejects(source: bytes, found: Scan, branch: Branch) -> bool:
     """Whether a branch does nothing but stop the compiler, or the kernel."""
     end = found.ends.get(branch)
     if end is None or end.start - branch.directive.end > _SHORT:
+        return False
+    if not _STOPS.search(source, branch.directive.end, end.start):
         return False
     return found.rejects(source, branch)
 
