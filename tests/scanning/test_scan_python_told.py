@@ -304,3 +304,69 @@ def test_an_entry_of_the_capabilities_that_a_function_is_handed(key: str, archs:
     )
     assert admitted(found) == archs
     assert found.by_name
+
+
+ROWS = (
+    "ROWS = {'a': {'on': ['sm_100a', 'sm_103a'], 'n': 1}, 'b': {'on': ['sm_100a'], 'n': 2}}\n"
+    "SAME = {'a': {'on': ['sm_100a']}, 'b': {'on': ['sm_100a']}}\n"
+)
+
+PICKED = [
+    pytest.param(
+        "def f(key, arch):\n    row = SAME[key]\n    if arch not in row['on']:\n        raise X\n",
+        ("no", "yes", "no"),
+        id="every row is for the same",
+    ),
+    pytest.param(
+        "def f(key, arch):\n    return arch in tuple(ROWS[key]['on'])\n",
+        ("no", "yes", "no"),
+        id="one architecture is in all rows, others in none",
+    ),
+    pytest.param(
+        "def f(key, arch):\n    row = SAME.get(key)\n    return arch in row.get('on', ())\n",
+        ("no", "yes", "no"),
+        id="a row that is got",
+    ),
+    pytest.param(
+        "def f(arch):\n    return [k for k, row in ROWS.items() if arch in row['on']]\n",
+        ("no", "yes", "no"),
+        id="each row in a comprehension",
+    ),
+    pytest.param(
+        "def f(arch):\n    for row in SAME.values():\n        if arch in row['on']:\n            return row\n",
+        ("no", "yes", "no"),
+        id="each row in a loop",
+    ),
+    pytest.param(
+        "LIMITS = {'on': ['sm_100a'], 'off': ['sm_90a']}\ndef limits():\n    return LIMITS\n"
+        "def wide(arch, given=None):\n    c = given or limits()\n    return arch in c['on']\n"
+        "def plan(arch, given=None):\n    return wide(arch, given)\n"
+        "def run(arch):\n    return plan(arch) and wide(arch, limits())\n",
+        ("no", "yes", "no"),
+        id="all callers in the file hand over the same table, or none",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PICKED)
+def test_one_of_several_that_agree(text: str, expected: tuple[str, ...]) -> None:
+    found = [one for one in gates(ROWS + text) if one.kind != "table"]
+    said = {one.text: admitted(one).split() for one in found}
+    assert said
+    for archs in said.values():
+        assert tuple("yes" if sm in archs else "no" for sm in ("90", "100", "120")) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(key, arch):\n    return arch in {'a': ['sm_90a'], 'b': ['sm_100a', 'sm_120a']}[key]\n",
+        "def f(row, arch):\n    return arch in row['on']\n",
+        "def f(row, arch):\n    return arch in row['on']\ndef g(x, arch):\n    return f(x.row, arch)\n",
+        "def f(row, arch):\n    return arch in row['on']\ndef g(arch, *rest):\n    return f(*rest)\n",
+        "def f(arch):\n    for row in ROWS.values():\n        row = g(row)\n        if arch in row:\n            return 1\n",
+    ],
+)
+def test_one_of_several_that_differ_is_not_known(text: str) -> None:
+    (found,) = gates(ROWS + text)
+    assert found.unknown

@@ -57,6 +57,7 @@ class Held:
         made_by: The class that it is an instance of, or is itself.
         module: Where that class stands.
         is_mapping: Whether its items are a dictionary's.
+        among: The constants that the value is one of, if that is all that is known.
     """
 
     items: Mapping[Any, Value] | None = None
@@ -64,6 +65,7 @@ class Held:
     made_by: ast.ClassDef | None = None
     module: Module | None = None
     is_mapping: bool = False
+    among: Sequence[Any] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def _blocks(node: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
         yield part.body
 
 
-def _functions(body: Sequence[ast.stmt], line: int) -> Iterator[FunctionNode]:
+def functions_around(body: Sequence[ast.stmt], line: int) -> Iterator[FunctionNode]:
     """The functions around a line, the outermost first."""
     for node in body:
         if node.lineno > line:
@@ -175,10 +175,11 @@ def _functions(body: Sequence[ast.stmt], line: int) -> Iterator[FunctionNode]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
             for block in _blocks(node):
-                yield from _functions(block, line)
+                yield from functions_around(block, line)
 
 
-def _parameters(function: FunctionNode) -> frozenset[str]:
+def parameters(function: FunctionNode) -> frozenset[str]:
+    """The names of a function's parameters."""
     return frozenset(n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg))
 
 
@@ -209,8 +210,8 @@ class Flow(Shapes):
 
     def _is_counter(self, name: str, node: ast.Name, frame: Frame) -> bool:
         """Whether a name counts the turns of a loop around it, as a tile's index does."""
-        for function in reversed([*_functions(frame.module.tree.body, node.lineno)]):
-            if name in self.package.once(_parameters, function):
+        for function in reversed([*functions_around(frame.module.tree.body, node.lineno)]):
+            if name in self.package.once(parameters, function):
                 return False
             for loop in ast.walk(function):
                 match loop:
@@ -227,8 +228,8 @@ class Flow(Shapes):
         return self.again(expression, frame)
 
     def _reaching(self, name: str, node: ast.Name, frame: Frame) -> ast.expr | None:
-        for function in reversed([*_functions(frame.module.tree.body, node.lineno)]):
-            given = name in self.package.once(_parameters, function)
+        for function in reversed([*functions_around(frame.module.tree.body, node.lineno)]):
+            given = name in self.package.once(parameters, function)
             if given or any(name in self.package.once(assigned, s) for s in function.body):
                 start = Parameter(id=name, ctx=ast.Load()) if given else None
                 walk = _Walk(name, node.lineno, self)

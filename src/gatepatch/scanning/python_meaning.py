@@ -24,7 +24,7 @@ from gatepatch.gates.python_values import (
     truth,
 )
 from gatepatch.scanning import names
-from gatepatch.scanning.python_objects import Objects
+from gatepatch.scanning.python_givens import Givens
 from gatepatch.scanning.python_tuples import membership, rows
 from gatepatch.scanning.python_words import (
     TEXT_METHODS,
@@ -185,7 +185,7 @@ class Modules(Package):
     reach: ClassVar[int] = 2
 
 
-class ByName(Objects):
+class ByName(Givens):
     """An evaluator that takes what it cannot follow for what its name says.
 
     ``named`` is set where that was done. What it works out without asking the device is shared
@@ -205,9 +205,11 @@ class ByName(Objects):
         arch: Arch,
         given: Mapping[int, Value] | None = None,
         shared: dict[Hashable, Value] | None = None,
+        untold: dict[ast.expr, int] | None = None,
     ):
         super().__init__(package, predicates, arch, given)
         self._shared = {} if shared is None else shared
+        self.untold = {} if untold is None else untold
         self.named = False
         self.raised = False
         self.aliases: frozenset[str] = frozenset()
@@ -263,6 +265,7 @@ class ByName(Objects):
             found = self._told(node, frame) or self._called_predicate(node, frame)
             if found is not None:
                 return found
+            return self._called_again(node, self._predicated(super()._value(node, frame)), frame)
         return self._predicated(super()._value(node, frame))
 
     def _member(self, base: Value, name: str) -> Value:
@@ -427,6 +430,8 @@ class ByName(Objects):
                 return from_bool(atom(f"{left.text} {word} {text_of(right)}"[:_LONG]))
         if (ordered := self._enumerated(op, left, right)) is not None:
             return ordered
+        if (told := self.among(op, left, right)) is not None:
+            return told
         return super()._pair(op, [self.beside(left, right, op), self.beside(right, left, op)])
 
     def _enumerated(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
@@ -539,11 +544,16 @@ class ScanMeaning(Meaning):
     def __init__(self, package: Package):
         super().__init__(package, {})
         shared: dict[Hashable, Value] = {}
+        untold: dict[ast.expr, int] = {}
         # Those that code tells apart most come first.
         archs = sorted(TABLE, key=lambda arch: (arch not in _FIRST, arch))
-        self._named = {arch: ByName(package, {}, arch, shared=shared) for arch in archs}
+        made = {
+            arch: ByName(package, {}, arch, shared=shared, untold=untold)
+            for arch in (*archs, *_OUTSIDE)
+        }
+        self._named = {arch: made[arch] for arch in archs}
         self._evaluators = dict(self._named)
-        self._outside = [ByName(package, {}, arch, shared=shared) for arch in _OUTSIDE]
+        self._outside = [made[arch] for arch in _OUTSIDE]
 
     def verdict(self, node: ast.expr, frame: Frame, *, rejects: bool = False) -> Verdict:
         """The truth of an expression; what takes too long on one architecture does on all.

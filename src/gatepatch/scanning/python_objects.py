@@ -14,6 +14,7 @@ from gatepatch.gates.python_scope import (
     FunctionNode,
     Module,
     Other,
+    Package,
     hides,
     local_bindings,
 )
@@ -298,15 +299,20 @@ class Objects(Flow):
                 told = f".{attr}" in self.aliases or hides(attr)
                 if not (told or self.package.smells(module, value)):
                     return None
-                names = self.package.asked(
-                    (module, "locals", method), lambda: _locals(module, method)
-                )
+                names = locals_of(self.package, module, method)
                 return self.again(value, Frame(module, {}, names))
         return None
 
 
-def _locals(module: Module, method: FunctionNode) -> dict[str, tuple[Binding, ...]]:
-    return {name: tuple(bound) for name, bound in local_bindings(module, method).items()}
+def locals_of(
+    package: Package, module: Module, function: FunctionNode
+) -> Mapping[str, tuple[Binding, ...]]:
+    """The names that a function binds."""
+
+    def tell() -> dict[str, tuple[Binding, ...]]:
+        return {name: tuple(bound) for name, bound in local_bindings(module, function).items()}
+
+    return package.asked((module, "locals", function), tell)
 
 
 def _is_in(key: Any, items: Mapping[Any, Value]) -> bool:

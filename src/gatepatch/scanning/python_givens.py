@@ -1,0 +1,380 @@
+"""What a name may be that a loop binds or a function is handed, and an entry that is picked."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gatepatch.arch import TABLE
+from gatepatch.boolean import BUDGET, TooManyStepsError
+from gatepatch.gates.python_scope import (
+    Assigned,
+    Defined,
+    Element,
+    FunctionNode,
+    Other,
+    hides,
+)
+from gatepatch.gates.python_values import Const, Frame, Held, Opaque, Value, leaves, reason
+from gatepatch.scanning.python_flow import functions_around, parameters
+from gatepatch.scanning.python_objects import Objects, locals_of
+
+_MOST = 5_000
+"""How many entries are gone through."""
+
+_DEEPEST = 3
+"""How many calls are gone up, and how many aliases are gone through."""
+
+_PART = 150
+"""How many expressions are evaluated to try again."""
+
+_TRIES = 3
+"""On how many architectures a comparison is tried again before that is given up."""
+
+_MAKERS = frozenset({"tuple", "list", "set", "frozenset", "sorted"})
+_TAKEN = frozenset({"()"})
+_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop, and the lines on which its target is bound."""
+
+    target: ast.expr
+    source: ast.expr
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call, and the function that it stands in."""
+
+    node: ast.Call
+    within: FunctionNode
+
+
+def _loops(node: ast.AST) -> Sequence[_Loop]:
+    """The loops in some code, the outer ones first."""
+    found = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.For):
+            found.append(_Loop(part.target, part.iter, part.lineno, part.end_lineno or 0))
+        elif isinstance(part, _COMPREHENSIONS):
+            found += [
+                _Loop(one.target, one.iter, part.lineno, part.end_lineno or 0)
+                for one in part.generators
+            ]
+    return found
+
+
+def _calls(tree: ast.Module) -> Mapping[str, list[_Call]]:
+    """The calls in a module's functions, by the name of what is called: no table is looked into."""
+    found: dict[str, list[_Call]] = {}
+    stack: list[ast.stmt] = [*tree.body]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, ast.ClassDef):
+            stack += part.body
+        elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(part):
+                match node:
+                    case ast.Call(func=ast.Name(id=name)):
+                        found.setdefault(name, []).append(_Call(node, part))
+    return found
+
+
+def _roots(node: ast.expr) -> frozenset[str]:
+    """The names that a value is taken out of, without those that say which; ``()`` for a call."""
+    match node:
+        case ast.Name(id=name):
+            return frozenset((name,))
+        case ast.Subscript(value=base) | ast.Attribute(value=base):
+            return _roots(base)
+        case ast.Call(func=ast.Attribute(value=base, attr="get")):
+            return _roots(base) | _TAKEN
+        case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _MAKERS:
+            return _roots(inner) | _TAKEN
+        case ast.BoolOp(values=values):
+            return frozenset[str]().union(*map(_roots, values))
+    return frozenset()
+
+
+def _argument(call: ast.Call, function: FunctionNode, name: str) -> ast.expr | None:
+    """What a call hands over as a parameter, its default included; None where it is not told."""
+    if any(isinstance(arg, ast.Starred) for arg in call.args):
+        return None
+    if any(keyword.arg is None for keyword in call.keywords):
+        return None
+    arguments = function.args
+    every = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args)]
+    given: dict[str, ast.expr | None] = dict(
+        zip(reversed(every), reversed(arguments.defaults), strict=False)
+    )
+    only = [arg.arg for arg in arguments.kwonlyargs]
+    given.update(zip(only, arguments.kw_defaults, strict=True))
+    given.update(zip(every, call.args, strict=False))
+    given.update({keyword.arg: keyword.value for keyword in call.keywords if keyword.arg})
+    return given.get(name)
+
+
+def _options(value: Value) -> Sequence[Any]:
+    """The constants that a value may be; none where that is not known."""
+    match value:
+        case Const(value=constant):
+            return (constant,)
+        case Opaque(held=Held(among=among)):
+            return among
+    return ()
+
+
+def _entries(container: Any) -> Sequence[Any]:
+    match container:
+        case dict():
+            return [*container.values()]
+        case list() | tuple():
+            return container
+    return ()
+
+
+def _elements(container: Any) -> Sequence[Any]:
+    return [*container] if isinstance(container, list | tuple | dict | frozenset) else ()
+
+
+def _at(container: Any, key: Any) -> Iterator[Any]:
+    """What stands under a key, if there is something: elsewhere it raises."""
+    try:
+        yield container[key]
+    except (TypeError, LookupError):
+        return
+
+
+class Givens(Objects):
+    """An evaluator that knows what a value may be which is one of a constant table's.
+
+    Whether an architecture is in it is told where that is the same for all that it may be.
+    """
+
+    _again = False
+    _up = 0
+    untold: dict[ast.expr, int]
+    """On how many architectures it did not help to try a comparison again: less than 0 where it did on one."""
+
+    def _item(self, base: Value, index: Value, text: str) -> Value:
+        value = super()._item(base, index, text)
+        if not isinstance(value, Opaque) or value.held is not None:
+            return value
+        options = _options(base)
+        if isinstance(index, Const):
+            return self._one_of(value, [part for one in options for part in _at(one, index.value)])
+        return self._one_of(value, [part for one in options for part in _entries(one)])
+
+    def _one_of(self, value: Opaque, options: Sequence[Any]) -> Opaque:
+        if not options or len(options) > _MOST:
+            return value
+        return replace(value, held=Held(among=tuple(options)))
+
+    def _picked(self, table: Value, key: Value, default: Value) -> Sequence[Any]:
+        """What ``table.get(key, default)`` may be."""
+        tables = [one for one in _options(table) if isinstance(one, dict)]
+        if not tables or not isinstance(default, Const):
+            return ()
+        if isinstance(key, Const):
+            return [one.get(key.value, default.value) for one in tables]
+        return [*(part for one in tables for part in one.values()), default.value]
+
+    def _called_again(self, node: ast.Call, value: Value, frame: Frame) -> Value:
+        """What a call that is not told may give: an entry that is got, or what a tuple is made of."""
+        if not self._again or not isinstance(value, Opaque) or value.held:
+            return value
+        match node:
+            case ast.Call(func=ast.Attribute(value=base, attr="get"), args=[key, *rest]):
+                default = self.value(rest[0], frame) if rest else Const(None)
+                options = self._picked(self.value(base, frame), self.value(key, frame), default)
+                return self._one_of(value, options)
+            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _MAKERS:
+                return self._one_of(value, _options(self.value(inner, frame)))
+        return value
+
+    def beside(self, value: Value, other: Value, op: ast.cmpop) -> Value:
+        """A value that is not followed, in the unit of the constant that it is compared with."""
+        raise NotImplementedError
+
+    def among(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
+        """A comparison with one of several constants; None where they do not agree."""
+        if isinstance(op, ast.Eq | ast.NotEq) and not isinstance(right, Opaque):
+            left, right = right, left
+        if not isinstance(right, Opaque) or right.held is None or not right.held.among:
+            return None
+        options = right.held.among
+        whole = options
+        if isinstance(op, ast.In | ast.NotIn):
+            if not all(isinstance(one, list | tuple | frozenset | dict) for one in options):
+                return None
+            whole = tuple(dict.fromkeys(part for one in options for part in one if _is_key(part)))
+        elif not isinstance(op, ast.Eq | ast.NotEq):
+            return None
+        key = self.beside(left, Const(whole), ast.In())
+        if not isinstance(key, Const) or not key.device:
+            return None
+        if isinstance(op, ast.In | ast.NotIn):
+            found = {key.value in one for one in options}
+        else:
+            found = {key.value == one for one in options}
+        if len(found) != 1:
+            return None
+        return self.device(found.pop() is isinstance(op, ast.In | ast.Eq))
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Value:
+        value = super()._compare(node, frame)
+        if not reason(value) or self._again or not hasattr(node, "lineno"):
+            return value
+        tries = self.untold.get(node, 0)
+        if tries >= _TRIES:
+            return value
+        found = self._once_more(node, frame) if self.depth < self.deepest else None
+        if found is None or reason(found):
+            self.untold[node] = tries + 1
+            return value
+        self.untold[node] = -len(TABLE)
+        return found
+
+    def _once_more(self, node: ast.Compare, frame: Frame) -> Value | None:
+        """A comparison with what its names may be; None where that is not known."""
+        match node:
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[other]):
+                sides = [other]
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[other]):
+                sides = [left, other]
+            case _:
+                return None
+        before, longest, left_over = self.steps, self.longest, BUDGET.left
+        self.longest = before + _PART
+        self._again = True
+        try:
+            # With something bound, what was worked out with less is not taken up again.
+            names = frozenset[str]().union(*(self._leading(side, frame) for side in sides))
+            if not names:
+                return None
+            inner = self._framed(node, names, frame)
+            if names >= _TAKEN:
+                inner = inner.bound("()", Const(None))
+            return None if inner is frame else super()._compare(node, inner)
+        except TooManyStepsError:
+            return None
+        finally:
+            self.steps, self.longest, BUDGET.left = before, longest, left_over
+            self._again = False
+
+    def _framed(self, node: ast.expr, names: frozenset[str], frame: Frame) -> Frame:
+        """A frame with what the names may be that an expression is taken out of."""
+        for name in sorted(names - _TAKEN):
+            value = self._of_name(name, node, frame)
+            if value is not None:
+                frame = frame.bound(name, value)
+        return frame
+
+    def _leading(self, node: ast.expr, frame: Frame) -> frozenset[str]:
+        """The parameters and loop variables that a value is taken out of."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        level = [*self.package.once(_roots, node)]
+        for _ in range(_DEEPEST):
+            following: list[str] = []
+            for name in level:
+                if name in seen or name in frame.values or hides(name):
+                    continue
+                seen.add(name)
+                if name in frame.hidden or name in _TAKEN or frame.locals.get(name) == (Other(),):
+                    found.add(name)
+                    continue
+                match frame.locals.get(name):
+                    case (Assigned(value=value) | Element(value=value),):
+                        following += self.package.once(_roots, value)
+            level = following
+        return frozenset(found)
+
+    def _of_name(self, name: str, node: ast.expr, frame: Frame) -> Value | None:
+        module, line = frame.module, node.lineno
+        for function in reversed([*functions_around(module.tree.body, line)]):
+            for loop in reversed(self.package.once(_loops, function)):
+                if loop.first <= line <= loop.last:
+                    position = _position(loop.target, name)
+                    if position is not None:
+                        return self._turning(name, loop, position, frame)
+            if name in self.package.once(parameters, function):
+                return self._handed(name, function, frame)
+        return None
+
+    def _turning(
+        self, name: str, loop: _Loop, position: Sequence[int], frame: Frame
+    ) -> Value | None:
+        """What a loop's variable may be."""
+        match loop.source:
+            case ast.Call(func=ast.Attribute(value=base, attr="items"), args=[], keywords=[]):
+                if len(position) != 1:
+                    return None
+                take = _entries if position[0] else _elements
+                position = ()
+            case ast.Call(func=ast.Attribute(value=base, attr="values"), args=[], keywords=[]):
+                take = _entries
+            case base:
+                take = _elements
+        options = [part for one in _options(self.value(base, frame)) for part in take(one)]
+        for index in position:
+            options = [part for one in options for part in _at(one, index)]
+        found = self._one_of(Opaque(name), options)
+        return found if found.held else None
+
+    def _handed(self, name: str, function: FunctionNode, frame: Frame) -> Value | None:
+        """What a function's parameter may be, as all of its calls in its file tell."""
+        module = frame.module
+        match module.bindings.get(function.name):
+            case [Defined(node=node)] if node is function and self._up < _DEEPEST:
+                pass
+            case _:
+                return None
+        calls = self.package.once(_calls, module.tree).get(function.name, [])
+        options: dict[str, Any] = {}
+        self._up += 1
+        try:
+            for call in calls:
+                asked = _argument(call.node, function, name)
+                for leaf in leaves(self._argument_value(asked, call, frame)):
+                    found = _options(leaf)
+                    if not found or (isinstance(leaf, Const) and leaf.device):
+                        return None
+                    options.update((repr(one), one) for one in found)
+        finally:
+            self._up -= 1
+        match [*options.values()]:
+            case []:
+                return None
+            case [one]:
+                return Const(one)
+            case several:
+                return self._one_of(Opaque(name), several)
+
+    def _argument_value(self, node: ast.expr | None, call: _Call, frame: Frame) -> Value:
+        if node is None:
+            return Opaque("")
+        place = Frame(frame.module, {}, locals_of(self.package, frame.module, call.within))
+        return self.value(node, self._framed(node, self._leading(node, place), place))
+
+
+def _is_key(part: object) -> bool:
+    return isinstance(part, str | int | tuple)
+
+
+def _position(target: ast.expr, name: str) -> Sequence[int] | None:
+    """Where a loop's target binds a name; None if it does not."""
+    match target:
+        case ast.Name(id=own):
+            return () if own == name else None
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for index, part in enumerate(parts):
+                if isinstance(part, ast.Name) and part.id == name:
+                    return (index,)
+    return None
