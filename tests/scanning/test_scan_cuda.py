@@ -168,6 +168,14 @@ def test_a_condition_that_does_not_parse_is_unknown() -> None:
             FROM_90,
         ),
         ("void f() { CHECK(major == 10 && minor == 7); }", ""),
+        ("void f() { if (major == 6) { a(); } }", ""),
+        ("void f() { FFI_ICHECK_EQ(major, 10) << why; }", "100 103"),
+        ('void f() { CHECK_GE(props.major, 9, "too old"); }', FROM_90),
+        ("bool f() { return even && (this->getSM() >= 90); }", FROM_90),
+        (
+            "bool f() { return is_same_v<T, X> && !is_same_v<U, Y> && (sm >= 90) && m % 64 == 0; }",
+            FROM_90,
+        ),
         (
             'int f(int sm) { if (sm < 90) { err << "too old" << end; return cudaErrorNotSupported; } }',
             FROM_90,
@@ -359,3 +367,24 @@ def test_a_macro_that_the_file_does_not_settle_is_not(text: str, answer: Answer)
 )
 def test_a_macro_that_is_the_same_for_all_is_no_gate(text: str) -> None:
     assert [found.text for found in gates(text) if "__CUDA_ARCH__" not in found.text] == []
+
+
+def test_a_predicate_of_what_a_kernel_is_for_is_not_followed() -> None:
+    (found,) = gates(
+        "bool isArchCompatible(int version, Arch made) { return made.fits(version); }\n"
+        "void f() { for (auto c : all) { if (!isArchCompatible(v, c.mSm)) continue; } }\n"
+    )
+    assert found.unknown
+    assert found.line == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f() { CHECK_EQ(major_size, 10); }",
+        "void f() { CHECK_EQ(x.size(0), 90); }",
+        "void f() { STATIC_EQ(major, 10); }",
+    ],
+)
+def test_a_check_of_something_else_is_no_gate(text: str) -> None:
+    assert not gates(text)

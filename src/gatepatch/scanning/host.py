@@ -22,7 +22,7 @@ from gatepatch.scanning.records import Effect, Guards, Kind
 from gatepatch.scanning.words import Words
 from gatepatch.verdict import Point, Verdict
 
-_NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]_?|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
+_NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]_?|\w*[gG]et_?S[mM]|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
 _AFTER = rb"(?:\s*\([^();]*\))?(?:\s*[/%*]\s*\d+)?\s*(?:[=!<>]=|[<>](?![<>]))\s*\(?\s*\d"
 COMPARED = re.compile(
     rb"\b"
@@ -33,8 +33,15 @@ COMPARED = re.compile(
     + rb"\s*(?:\(\s*\)\s*)?\)|__CUDA_ARCH__\s*(?:[=!<>]=|[<>])"
     + rb"|\b\w+(?:\(\))?\s*[=!]=\s*(?:(?:\w+::)+k?[sS][mM]_?|kSM_?)\d{2,3}[af]?\b"
     + rb"|\b\w*[cC]apa(?:bil|c)ity\w*(?:\.|->)(?:first|second)\s*(?:[=!<>]=|[<>](?![<>]))\s*\d"
+    + rb"|(?<=(?:CHECK|SSERT|XPECT)_)(?P<relation>EQ|NE|GE|GT|LE|LT)\s*\(\s*(?:[\w.]|->|::)*?\b"
+    + _NAME
+    + rb"\s*(?:\(\s*\)\s*)?,\s*\d"
+    + rb"|is(?:(?<=[(!]is)|(?<=(?:&&|\|\|) is))_?\w*(?:[aA]rch|[sS]m|SM)_?(?:[cC]ompatible|[sS]upported)\s*\("
 )
-"""A comparison, or a switch, that may be of an architecture."""
+"""A comparison, or a switch, that may be of an architecture; or a predicate's call."""
+
+_RELATIONS = {b"EQ": b"==", b"NE": b"!=", b"GE": b">=", b"GT": b">", b"LE": b"<=", b"LT": b"<"}
+"""What macros that are given two values do with them."""
 
 # One of these stands in whatever the pattern matches.
 _WORDS = Words(
@@ -55,6 +62,10 @@ _WORDS = Words(
         *(b"arch ", b"Arch ", b"ARCH", b"arch(", b"Arch(", b"arch)", b"Arch)", b"sm/", b"SMARCH"),
         *(b" cc ", b"(cc ", b" CC ", b"(CC ", b"sm=", b"sm>", b"sm<", b"arch=", b"arch>", b"arch<"),
         *(b"kSM ", b"_SM ", b"::SM ", b" sm_ ", b"(sm_ ", b"!sm_ "),
+        *(b"etSM", b"et_SM", b"CHECK_EQ", b"CHECK_NE", b"CHECK_G", b"CHECK_L"),
+        *(b"ASSERT_EQ", b"ASSERT_NE", b"ASSERT_G", b"ASSERT_L", b"EXPECT_EQ", b"EXPECT_G"),
+        *(b"rchCompat", b"rch_compat", b"SMCompat", b"SmCompat", b"sm_compat"),
+        *(b"rchSupp", b"rch_supp", b"SMSupp", b"SmSupp", b"sm_supp"),
         *(b"::kSm", b"::kSM", b"::Sm", b"::SM", b"::sm", b" kSM_", b"apacity.", b"apacity->"),
     ),
 )
@@ -82,6 +93,9 @@ _PAIR = re.compile(r"\w*[cC]apa(?:bil|c)ity\w*_(first|second)")
 _OWN = re.compile(r"k(?:Min|Max)\w*Capability|k?Target|kernel_?[sS][mM]\w*")
 """What a kernel was built for, which is not the device."""
 
+_ASKED = re.compile(r"(?i)is_?\w*(?:arch|sm)_?(?:compatible|supported)")
+"""A predicate of what it is given."""
+
 _CONFIGURED = re.compile(rb"(?:[cC]onfig|[mM]eta)\w*(?:\.|->)\w+$")
 """A member of a configuration, or of what describes a kernel: not the device either."""
 
@@ -92,7 +106,7 @@ _REFUSED = re.compile(
 )
 """A block that says something, and then refuses."""
 
-_OUTSIDE = (Arch(10, 1), Arch(10, 7))
+_OUTSIDE = (Arch(6, 0), Arch(10, 1), Arch(10, 7))
 """Architectures that conditions ask for, and that verdicts are not given for."""
 
 _CASE = re.compile(rb"\bcase\s+(\d+)\s*:")
@@ -127,6 +141,11 @@ def conditions(
     for match in (m for start, end in spans for m in COMPARED.finditer(text, start, end)):
         if match.start() < last or _TAG.match(match[0]):
             continue
+        if match["relation"]:
+            last = match.end()
+            if (found := _related(source, text, match, outline)) is not None:
+                yield found
+            continue
         inside = match.start()
         if match[0].startswith(b"switch"):
             inside = text.index(b"(", inside) + 1
@@ -138,6 +157,33 @@ def conditions(
             found = _condition(source, text, start, end, opener, outline)
         if found is not None:
             yield found
+
+
+def _related(source: bytes, text: bytes, match: re.Match[bytes], outline: Outline) -> Found | None:
+    """A macro that checks one value against another, such as ``CHECK_EQ(major, 10)``."""
+    first = match.start()
+    while first and re.match(rb"\w", text[first - 1 : first]):
+        first -= 1
+    start = text.index(b"(", match.start()) + 1
+    middle = _closing(text, start)
+    end = _closing(text, middle + 1)
+    verdict, by_name, is_gate = _verdict(
+        text[start:middle] + _RELATIONS[match["relation"]] + text[middle + 1 : end]
+    )
+    if not is_gate:
+        return None
+    return Found(
+        line=line_of(source, first),
+        end_line=line_of(source, end),
+        within=outline.within(first),
+        language="cuda",
+        kind="check",
+        text=" ".join(source[first : end + 1].decode("utf-8", "backslashreplace").split()),
+        rejects=False,
+        verdict=verdict,
+        guards=Guards(effect="raises", lines=1),
+        by_name=by_name,
+    )
 
 
 def _widened(text: bytes, start: int) -> tuple[int, int, bytes]:
@@ -347,6 +393,8 @@ def _verdict(text: bytes) -> tuple[Verdict, bool, bool]:
         if spelling in (b"true", b"false", b"and", b"or", b"not", b"defined"):
             return match[0]
         name = re.sub(rb"\W+", b"_", spelling).decode("latin-1").rstrip("_")
+        if spelling.endswith(b"__"):  # a template's arguments are blank: each may be another
+            name += f"_{len(meanings)}"
         meanings.setdefault(name, spelling)
         return name.encode("latin-1")
 
@@ -371,6 +419,8 @@ def _verdict(text: bytes) -> tuple[Verdict, bool, bool]:
             return Known(arch.major if part[1] == "first" else arch.minor)
         if _CONFIGURED.search(spelling) and names.is_number(last):
             return Unknown("it is what a record was made for that is picked at run time")
+        if _ASKED.fullmatch(last):
+            return Unknown(f"what {last} says of an architecture is not followed")
         if _OWN.fullmatch(last):
             return Unknown(f"{last} is what the code was built for, and its value is not known")
         if _FOR_TARGET.fullmatch(last):

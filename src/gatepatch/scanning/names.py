@@ -16,7 +16,7 @@ from gatepatch.arch import TABLE, Arch
 _NUMBER = re.compile(
     r"(?i)_*(?:(?:cuda|gpu|device|target|current|compute|nvcc|cur|the|kernel|dev|cu|mmha|k)_?)*"
     r"(?:sm|sm_?(?:version|arch|num(?:ber)?|id|ver|cc|capability|target)|cc|arch|arch_?(?:num|number|version|int|enum)"
-    r"|compute_?cap(?:ability)?|capability(?:_?(?:int|num|value|version))?|device_?sm|multi_?gpu_?arch)_*"
+    r"|compute_?cap(?:ability)?|capability(?:_?(?:int|num|value|version))?|device_?sm|multi_?gpu_?arch|architecture)_*"
 )
 _MAJOR = re.compile(
     r"(?i)_*(?:(?:cuda|gpu|device|target|sm|cc|arch|compute|capability|cap|compute_?cap(?:ability)?|cu|dev|k)_?)*major_*"
@@ -38,8 +38,10 @@ _FAMILIES = {
     "turing": (7,),
     "volta": (7,),
 }
+_NAMED = (*TABLE, Arch(10, 1), Arch(10, 7))
+"""What predicates are named after: the table, and architectures beside it."""
 _FAMILY = re.compile(
-    r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper|blackwell)(?:_(?:device|supported|gpu|arch|with_cuda_\d+_\d+))*_*"
+    r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper|blackwell|ampere|rubin)(?:_(?:device|supported|gpu|arch|with_cuda_\d+_\d+))*_*"
 )
 
 
@@ -82,11 +84,14 @@ def predicate(name: str) -> frozenset[Arch] | None:
         major, minor = divmod(number, 10)
         if not minor:
             return frozenset(arch for arch in TABLE if arch.major == major)
-        return frozenset(arch for arch in TABLE if arch == Arch(major, minor))
+        return frozenset(arch for arch in _NAMED if arch == Arch(major, minor))
     if found := _ANY_OF.fullmatch(name):
         return frozenset(arch for arch in TABLE if arch.major == int(found[1]))
     if found := _FAMILY.fullmatch(name):
-        return frozenset(a for a in TABLE if a.major in _FAMILIES[found[1].lower()])
+        family = found[1].lower()
+        if family == "rubin":
+            return frozenset({Arch(10, 7)})
+        return frozenset(a for a in TABLE if a.major in _FAMILIES[family])
     return None
 
 

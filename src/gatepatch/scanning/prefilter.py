@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from gatepatch.scanning.speaking import looked_up, speaks
 from gatepatch.scanning.words import Words
@@ -20,10 +20,12 @@ _PYTHON = re.compile(
     rb"|(?i:(?:is|has|use|uses|on|need|needs|require|requires|support|supports|enable|not|targets?|_)_(?:\w*_)?sm_?\d\d)"
     rb"|(?i:sm_?\d\d\w*(?:support|avail|capable|device|enabled))"
     rb"|[\"'.](?:sm|SM|Sm|compute)_?\d{2,3}[af]?\b|\bgfx\d|sm_version|device_sm|[mM]in_?[cC]apab"
-    rb"|(?i:is_\w*(?:blackwell|hopper|ampere)|(?:blackwell|hopper)\w*(?:support|avail))"
-    rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_archs?(?![A-Za-z])"
+    rb"|(?i:is_\w*(?:blackwell|hopper|ampere|rubin)|(?:blackwell|hopper)\w*(?:support|avail))"
+    rb"|\b\w*_(?:BLACKWELL|HOPPER|AMPERE)\b|support(?:s|ed)?_pdl|pdl_support"
+    rb"|\barchitecture\s*(?:[=!<>]=|[<>]|(?:not +)?in\b)\s*[(\[{]?\s*\d"
+    rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_arch(?:s|itectures?)?(?![A-Za-z])"
     rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
-    rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported"
+    rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported|get_(?!\w*cpu)\w+_arch\("
     rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
     rb")"
 )
@@ -32,14 +34,26 @@ _WORDS = Words(
     (
         *(b"sm_", b"SM_", b"sm1", b"sm8", b"sm9", b"sm7", b"SM1", b"SM8", b"SM9", b"SM7"),
         *(b"Sm1", b"Sm9", b"Sm8", b"apab", b"APAB", b"lackwell", b"LACKWELL", b"opper", b"OPPER"),
-        *(b"mpere", b"MPERE", b"turing", b"Turing", b"TURING", b"olta", b"OLTA", b"compute_cap"),
+        *(
+            b"ubin",
+            b"_pdl",
+            b"pdl_",
+            b"mpere",
+            b"MPERE",
+            b"turing",
+            b"Turing",
+            b"TURING",
+            b"olta",
+            b"OLTA",
+            b"compute_cap",
+        ),
         *(b"gfx", b"device_prop", b"device_sm", b"major", b"_arch", b" arch", b".arch", b"(arch"),
         *(b"[arch", b"Arch", b"!arch", b"_sm", b"(sm", b" sm", b".sm", b" cc", b"(cc", b".cc"),
         *(b"computecap", b"ComputeCap", b"ARCH", b"_SM", b"SM_"),
         *(b"0):", b"1):", b"2):", b"3):", b"5):", b"6):", b"7):", b"9):"),
     ),
 )
-_IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,?\s*$|[rf]?[\"'][^:]*$")
+_IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,\s*$|[rf]?[\"'][^:]*$")
 """A line that binds or tests nothing: a comment, an import, a name in a list, a text."""
 
 _DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)(?:[^\\\n]+|\\[ \t]*\r?\n|\\)*")
@@ -50,12 +64,14 @@ _CUDA = re.compile(
 _MODELS = (b"ForCausalLM", b"ForConditionalGeneration", b"_config.architectures", b"ModelRegistry")
 """A file with one of these speaks of the architectures of models."""
 
-_MODELS_OWN = ("!arch", "!archs", "!arches", "!arch_list")
+_MODELS_OWN = ("!arch", "!archs", "!arches", "!arch_list", "!architecture")
 """Names that then stand for one of those, with a ``!`` before them."""
 
 _ROUNDS = 2
 _SMALL = 12
 """Functions of so many lines are followed to where they are called."""
+_LONG = 30
+"""And of so many, if they say yes or no."""
 
 
 def may_hold_directives(source: bytes) -> bool:
@@ -140,7 +156,7 @@ def alias_lines(
     return sorted(every), frozenset(known)
 
 
-def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]) -> Iterator[str]:
+def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: Set[str]) -> Iterator[str]:
     """The names that statements with one of some lines bind to a test, or to what is tested.
 
     With a ``?`` before it, one that is bound to what was looked up by the architecture; with a dot,
@@ -151,6 +167,8 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]
         place = bisect_left(lines, statement.lineno)
         if place == len(lines) or lines[place] > last:
             continue
+        inside = set(_inside_of(statement, lines, known))
+        yield from inside
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if looked_up(value, known):
                 yield f"?{name}"
@@ -159,27 +177,59 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: frozenset[str]
                     yield from _names(target, value)
             case ast.AnnAssign(target=target, value=ast.expr() as value) if _is_test(value, known):
                 yield from _names(target, value)
-            case ast.FunctionDef(name=name) if last - statement.lineno < _SMALL:
-                returned = [
-                    node.value
-                    for node in ast.walk(statement)
-                    if isinstance(node, ast.Return) and node.value
-                ]
-                if any(_is_test(value, known) for value in returned):
-                    yield name
-                    if _is_method(statement):
-                        yield f".{name}"
-                elif any(looked_up(value, known) for value in returned):
-                    yield f"?{name}"
-        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-            for inner in getattr(statement, field, ()):
-                if isinstance(inner, ast.stmt):
-                    yield from _bound([inner], lines, known)
-                else:  # a handler or a case
-                    yield from _bound(inner.body, lines, known)
+            case ast.FunctionDef() if last - statement.lineno < _LONG:
+                yield from _function(statement, known, inside)
 
 
-def _is_test(value: ast.expr, known: frozenset[str]) -> bool:
+def _inside_of(statement: ast.stmt, lines: Sequence[int], known: Set[str]) -> Iterator[str]:
+    """The names that the blocks of a statement bind."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(statement, field, ()):
+            if isinstance(inner, ast.stmt):
+                yield from _bound([inner], lines, known)
+            else:  # a handler or a case
+                yield from _bound(inner.body, lines, known)
+
+
+def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iterator[str]:
+    """The name of a function that is a predicate, or that looks something up."""
+    nodes = [*ast.walk(function)]
+    returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value]
+    small = (function.end_lineno or function.lineno) - function.lineno < _SMALL
+    if (small and any(_is_test(value, known) for value in returned)) or (
+        returned
+        and all(_is_answer(value, own) for value in returned)
+        and (
+            any(_is_test(value, known | own) for value in returned)
+            or any(
+                speaks(node.test, known)
+                for node in nodes
+                if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return)
+            )
+        )
+    ):
+        yield function.name
+        if _is_method(function):
+            yield f".{function.name}"
+    elif small and any(looked_up(value, known) for value in returned):
+        yield f"?{function.name}"
+
+
+def _is_answer(value: ast.expr, own: Set[str]) -> bool:
+    """Whether a value is yes or no, by its form."""
+    match value:
+        case ast.Name(id=name):
+            return name in own
+        case ast.Constant(value=bool()) | ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Call(func=ast.Name(id="bool")):
+            return True
+        case ast.BoolOp(values=values):
+            return isinstance(values[0], ast.Compare | ast.UnaryOp | ast.Call | ast.Name)
+    return False
+
+
+def _is_test(value: ast.expr, known: Set[str]) -> bool:
     """Whether a value is a test of the architecture, or a part of the capability."""
     if isinstance(value, ast.Dict | ast.List | ast.Set | ast.Constant | ast.JoinedStr):
         return False

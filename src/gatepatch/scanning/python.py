@@ -111,7 +111,7 @@ def _is_condition(top: Expression, aliases: frozenset[str]) -> bool:
             return False  # one architecture, or another
         case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
             return True
-        case ast.Name() | ast.Attribute():
+        case ast.Name() | ast.Attribute() | ast.BinOp(op=ast.BitAnd()):
             return top.tested
         case ast.Call(func=func):
             return top.tested or names.predicate(_last(func)) is not None

@@ -33,7 +33,7 @@ from gatepatch.scanning.python_words import (
     spelt_like,
     targets,
 )
-from gatepatch.scanning.speaking import says, speaks
+from gatepatch.scanning.speaking import is_support, says, speaks
 from gatepatch.verdict import Point, Verdict
 
 _MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
@@ -397,6 +397,8 @@ class ByName(Givens):
             own = hides(name) and value.unknown.endswith(_UNTOLD)
             if own and not says(name, value.text):
                 return Opaque(value.text)
+        elif isinstance(value, Opaque) and is_support(names.last_name(value.text)):
+            return Opaque(value.text, f"{value.text} may test the architecture, and {_UNTOLD}")
         return value
 
     def _by_name(self, constant: Any) -> Value:

@@ -264,6 +264,10 @@ class Objects(Flow):
                 return callee
             case ast.Constant(value=bool()):
                 return Opaque(f"{base.text}.{name}")  # for another class to set
+            case ast.Constant() if self.package.once(_is_record, held.made_by) and name in (
+                _field_names(held.made_by)
+            ):
+                return Opaque(f"{base.text}.{name}", hides(name))  # a default, for whoever makes it
             case ast.expr() as value:
                 return self.value(value, Frame(found.module))
         return None

@@ -61,7 +61,8 @@ def _in_call(
     name = ast.unparse(call.func).rpartition(".")[2]
     parts = [(name, arg) for arg in call.args]
     parts += [(keyword.arg or "", keyword.value) for keyword in call.keywords]
-    for label, node in parts:
+    for label, given in parts:
+        node = _copied(given)
         if not isinstance(node, _LISTS | ast.Name) or not _names(label):
             continue
         archs = _bound(node.id, module) if isinstance(node, ast.Name) else node
@@ -82,6 +83,14 @@ def _in_call(
             for arch in TABLE
         }
         yield _found(source, call, within, "requirement", Verdict(table), "")
+
+
+def _copied(node: ast.expr) -> ast.expr:
+    """What a list is made of that is handed on as a copy: ``list(MAJORS)``."""
+    match node:
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "set" | "sorted"), args=[inner]):
+            return inner
+    return node
 
 
 def _bound(name: str, module: Module) -> ast.expr | None:

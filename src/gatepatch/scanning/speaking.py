@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Set
 
 from gatepatch.gates.python_scope import dotted_name, hides
 from gatepatch.scanning import names
@@ -13,24 +14,28 @@ _WRAPPERS = frozenset(
 )
 """Functions whose value speaks of what they are given."""
 
-_NUMBERED = re.compile(r"(?i)sm_?\d{2,3}|blackwell|hopper|ampere|turing|volta")
+_NUMBERED = re.compile(r"(?i)sm_?\d{2,3}|blackwell|hopper|ampere|turing|volta|rubin")
 _ASKING = re.compile(
     r"(?i)_*(?:is|has|uses?|on|needs?|requires?|supports?|enabled?|should|can|allow|targets?)_|"
-    r"(?:supported|available|capable|enabled|device)$|^_*sm_?\d{2,3}[af]?$"
+    r"(?:supported|available|capable|enabled|device)$|^_*sm_?\d{2,3}[af]?$|_(?:BLACKWELL|HOPPER|AMPERE)$"
 )
-_LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?")
+_LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?|(?:\w+_)?(?:error|reason|refusal|rejection)")
 """Functions whose value is looked up by what they are given."""
+
+_GETS = re.compile(r"get_(?!\w*cpu)\w+_arch")
+"""Functions that give an architecture, or none."""
 
 _COUNT = re.compile(r"(?i)(?:\w+_)?sms|\w*sm_?count\w*|(?:max_)?n(?:um)?_?sms?")
 """Names of a number of multiprocessors."""
 
 _SUPPORT = re.compile(
     r"(?i)_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support\w*|\w+_archs?_supported"
+    r"|_*(?:\w+_)?(?:supports?_pdl|pdl_support(?:ed)?)"
 )
 """Names of a predicate that says of no architecture which one it is for."""
 
 _OTHER = re.compile(
-    r"(?i)gfx\d|nvlink|^_*(?:cutlass|nvcc|ptxas|toolkit|compiler|toolchain)_supports_|_compatible$"
+    r"(?i)gfx\d|nvlink|model_arch|^_*(?:cutlass|nvcc|ptxas|toolkit|compiler|toolchain)_supports_|_compatible$"
 )
 """Names that speak of AMD's architectures, of links, of what a compiler can do, of shapes that fit."""
 
@@ -45,7 +50,7 @@ def _whether(op: ast.cmpop, other: ast.expr) -> bool:
     return isinstance(other, ast.Constant) and other.value is None
 
 
-def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
+def speaks(node: ast.expr, aliases: Set[str]) -> bool:
     """Whether a condition speaks of the architecture itself, not only what it hands on."""
     match node:
         case ast.Name(id=name):
@@ -79,7 +84,7 @@ def speaks(node: ast.expr, aliases: frozenset[str]) -> bool:
     )
 
 
-def looked_up(node: ast.expr, aliases: frozenset[str]) -> bool:
+def looked_up(node: ast.expr, aliases: Set[str]) -> bool:
     """Whether a value is what was looked up by the architecture.
 
     Whether there is one is a gate, and what is done with it, such as a tuning value, is none.
@@ -93,7 +98,7 @@ def looked_up(node: ast.expr, aliases: frozenset[str]) -> bool:
             return f"?{name}" in aliases
         case ast.Call(func=func, args=args):
             name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
-            if f"?{name}" in aliases:
+            if f"?{name}" in aliases or _GETS.fullmatch(name):
                 return True
             return _LOOKS_UP.fullmatch(name) is not None and any(speaks(a, aliases) for a in args)
     return False
@@ -101,15 +106,20 @@ def looked_up(node: ast.expr, aliases: frozenset[str]) -> bool:
 
 def says(name: str, whole: str) -> bool:
     """Whether a name may stand for the architecture: ``sm100_utils`` and ``HopperKernel`` do not."""
+    if is_support(name):
+        return True
     if _OTHER.search(name):
         return False
-    if _SUPPORT.fullmatch(name):
-        return True
     if _COUNT.fullmatch(name) or not hides(name, of=whole):
         return False
     if _NUMBERED.search(name) and not names.is_number(name):
         return names.predicate(name) is not None or _ASKING.search(name) is not None
     return True
+
+
+def is_support(name: str) -> bool:
+    """Whether a name is that of a predicate that says of no architecture which one it is for."""
+    return _SUPPORT.fullmatch(name) is not None and not _OTHER.search(name)
 
 
 def _dotted(node: ast.expr) -> str:

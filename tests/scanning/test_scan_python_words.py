@@ -1,0 +1,212 @@
+"""Gates that speak of an architecture in other words, and code that only seems to."""
+
+from __future__ import annotations
+
+import pytest
+from test_scan_python import admitted, gates
+
+FACTS = b"""
+import torch
+
+def device_support_pdl(device):
+    major, _ = torch.cuda.get_device_capability(device)
+    return major >= 9
+
+USES_BLACKWELL = torch.cuda.get_device_capability()[0] == 10
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (
+            (
+                "from pkg.facts import device_support_pdl\n"
+                "def f(x, pdl):\n    return pdl and device_support_pdl(x.device)\n"
+            ),
+            "90 100 103 110 120 121 130",
+        ),
+        (
+            (
+                "import cutlass\n"
+                "def f(architecture):\n    if cutlass.const_expr(architecture == 90):\n        return 1\n"
+            ),
+            "90",
+        ),
+        ("def f(cuda_architecture):\n    return cuda_architecture in (100, 103)\n", "100 103"),
+        (
+            (
+                "from pkg import facts\n"
+                "def f(on):\n    if on and not facts.USES_BLACKWELL:\n        return 1\n"
+            ),
+            "70 72 75 80 86 87 88 89 90 110 120 121 130",
+        ),
+        ("def f(a):\n    if a.is_rubin:\n        return 1\n", ""),
+        ("def f(major):\n    if major == 6:\n        return (1, 1)\n", ""),
+    ],
+)
+def test_it_is_told_by_other_words(text: str, answer: str) -> None:
+    (found,) = gates(text, {"pkg/facts.py": FACTS})[-1:]
+    assert admitted(found) == answer
+    assert not found.unknown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(config):\n    if config.architecture == 'BertForCausalLM':\n        return 1\n",
+        "def f(config):\n    if config.architectures[0] in KNOWN:\n        return 1\n",
+        "def f(model_arch):\n    if not is_model_arch_supported(model_arch):\n        raise ValueError\n",
+        "def f(rubinstein):\n    if rubinstein == 107:\n        return 1\n",
+        "def f(version):\n    if version.major == 6:\n        return 1\n",
+    ],
+)
+def test_other_things_go_by_like_words(text: str) -> None:
+    assert not gates(text)
+
+
+def test_what_supports_an_architecture_is_not_known_where_it_is_not_followed() -> None:
+    (found,) = gates(
+        "from other import is_dsl_arch_supported\n"
+        "def f(cc):\n    if not is_dsl_arch_supported(*cc):\n        raise NotImplementedError\n"
+    )
+    assert found.unknown
+
+
+def test_the_default_of_a_records_field_is_not_what_it_is() -> None:
+    (found,) = gates(
+        """
+        from dataclasses import dataclass
+
+        @dataclass(frozen=True)
+        class Config:
+            sm_arch: int = 100
+
+            def wide(self):
+                return 576 if self.sm_arch == 103 else 512
+        """
+    )
+    assert admitted(found) == "103"
+
+
+CHECKED = """
+import torch
+
+class Method:
+    def _checked(self, least, error=True):
+        # A function of more than a few lines that says yes or no.
+        if torch.version.hip:
+            if error:
+                raise RuntimeError(
+                    "not there"
+                )
+            return False
+
+        major, minor = torch.cuda.get_device_capability()
+        capability = major * 10 + minor
+        supported = capability >= least
+        if error and not supported:
+            raise RuntimeError(
+                "no"
+            )
+        return supported
+
+    def pick(self):
+        is_wide_supported = self._checked(100, error=False)
+        if is_wide_supported:
+            return 1
+        if (
+            is_wide_supported
+            and self.other
+        ):
+            return 2
+"""
+
+
+def test_a_name_bound_to_a_longer_check_is_one() -> None:
+    found = [one for one in gates(CHECKED) if "is_wide" in one.text]
+    assert len(found) == 2
+    assert all(admitted(one) == "100 103 110 120 121 130" for one in found)
+
+
+TAKEN = """
+import torch
+
+def _kernel_there(device):
+    if device.type != "cuda":
+        return False
+    # Only there.
+    if torch.cuda.get_device_capability(device)[0] != 10:
+        return False
+    try:
+        import kernels
+    except ImportError:
+        print(
+            "not there"
+        )
+        return False
+    return True
+
+def f(x):
+    if not _kernel_there(x.device):
+        return None
+"""
+
+
+def test_a_function_that_says_no_on_a_branch_is_a_predicate() -> None:
+    found = gates(TAKEN)[-1]
+    assert found.text == "not _kernel_there(x.device)"
+    assert "yes" not in str(found.unknown)
+
+
+def test_a_function_that_gives_a_number_on_a_branch_is_none() -> None:
+    text = TAKEN.replace("return False", "return 1").replace("return True", "return 2")
+    assert [one.text for one in gates(text)] == [
+        "torch.cuda.get_device_capability(device)[0] != 10"
+    ]
+
+
+def test_what_gives_an_architecture_or_none_is_tested_for_none() -> None:
+    files = {
+        "pkg/facts.py": b"import torch\n"
+        b"def get_own_arch(device):\n"
+        b"    major, minor = torch.cuda.get_device_capability(device)\n"
+        b"    arch = major * 10 + minor\n"
+        b"    return arch if arch // 10 == 12 else None\n"
+    }
+    (found,) = gates(
+        "from pkg.facts import get_own_arch\n"
+        "def f(x):\n    own = get_own_arch(x.device)\n    if own is not None:\n        return 1\n",
+        files,
+    )
+    assert admitted(found) == "120 121"
+
+
+def test_the_error_for_an_architecture_is_tested_for_none() -> None:
+    *_, found = gates(
+        """
+        import torch
+
+        def arch_error(cc):
+            return None if cc >= (9, 0) else "too old"
+
+        def f(x):
+            why = arch_error(torch.cuda.get_device_capability(x))
+            if why is not None:
+                raise ValueError(why)
+        """
+    )
+    assert admitted(found) == "90 100 103 110 120 121 130"
+
+
+def test_targets_are_picked_from_a_set() -> None:
+    (found,) = gates(
+        "def f(context):\n    targets = context.TARGET_CUDA_ARCHS\n"
+        "    if targets & {(12, '0'), (12, '0a')}:\n        return 1\n"
+    )
+    assert admitted(found) == "120"
+
+
+def test_a_list_is_handed_on_as_a_copy() -> None:
+    (found,) = gates("MAJORS = (9, 10)\nf(supported_major_versions=list(MAJORS))\n")
+    assert admitted(found) == "90 100 103"
