@@ -233,6 +233,8 @@ def _is_test(value: ast.expr, known: Set[str]) -> bool:
     """Whether a value is a test of the architecture, or a part of the capability."""
     if isinstance(value, ast.Dict | ast.List | ast.Set | ast.Constant | ast.JoinedStr):
         return False
+    if isinstance(value, ast.BinOp) and any(isinstance(n, ast.IfExp) for n in ast.walk(value)):
+        return False  # a number, of which the architecture picks a part
     return speaks(value, known)
 
 

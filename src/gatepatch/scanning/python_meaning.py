@@ -91,6 +91,9 @@ _FIRST = (Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0))
 _OUTSIDE = (Arch(10, 1), Arch(10, 7))
 """Architectures that code names and the table lacks."""
 
+_OLD = Arch(6, 0)
+"""One before the table, for code that names it."""
+
 _PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 
 _UNTOLD = "its meaning is not known"
@@ -551,11 +554,12 @@ class ScanMeaning(Meaning):
         archs = sorted(TABLE, key=lambda arch: (arch not in _FIRST, arch))
         made = {
             arch: ByName(package, {}, arch, shared=shared, untold=untold)
-            for arch in (*archs, *_OUTSIDE)
+            for arch in (*archs, *_OUTSIDE, _OLD)
         }
         self._named = {arch: made[arch] for arch in archs}
         self._evaluators = dict(self._named)
         self._outside = [made[arch] for arch in _OUTSIDE]
+        self._old = made[_OLD]
 
     def verdict(self, node: ast.expr, frame: Frame, *, rejects: bool = False) -> Verdict:
         """The truth of an expression; what takes too long on one architecture does on all.
@@ -594,11 +598,14 @@ class ScanMeaning(Meaning):
         if not first.asked or verdict.is_gate:
             return False
         function = verdict.table[TABLE[0]]
-        return any(bounded(one, node, frame) != function for one in self._outside)
+        outside = self._outside
+        if any(isinstance(n, ast.Constant) and n.value in (6, 60) for n in ast.walk(node)):
+            outside = [*outside, self._old]
+        return any(bounded(one, node, frame) != function for one in outside)
 
     def read_file(self, aliases: frozenset[str]) -> None:
         """Take the names that a file binds to tests for conditions of their own."""
-        for evaluator in (*self._named.values(), *self._outside):
+        for evaluator in (*self._named.values(), *self._outside, self._old):
             evaluator.aliases = aliases
 
     @property
