@@ -71,7 +71,8 @@ _ROUNDS = 2
 _SMALL = 12
 """Functions of so many lines are followed to where they are called."""
 _LONG = 30
-"""And of so many, if they say yes or no."""
+"""And of so many, if they say yes or no, and do so of few things."""
+_FEW = 3
 
 
 def may_hold_directives(source: bytes) -> bool:
@@ -197,7 +198,8 @@ def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iter
     returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value]
     small = (function.end_lineno or function.lineno) - function.lineno < _SMALL
     if (small and any(_is_test(value, known) for value in returned)) or (
-        returned
+        _is_of_few(function)
+        and returned
         and all(_is_answer(value, own) for value in returned)
         and (
             any(_is_test(value, known | own) for value in returned)
@@ -213,6 +215,12 @@ def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iter
             yield f".{function.name}"
     elif small and any(looked_up(value, known) for value in returned):
         yield f"?{function.name}"
+
+
+def _is_of_few(function: ast.FunctionDef) -> bool:
+    """Whether a function takes few arguments: one that picks a kernel's variant takes many."""
+    taken = function.args
+    return len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs) <= _FEW
 
 
 def _is_answer(value: ast.expr, own: Set[str]) -> bool:

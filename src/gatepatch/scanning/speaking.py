@@ -19,7 +19,7 @@ _ASKING = re.compile(
     r"(?i)_*(?:is|has|uses?|on|needs?|requires?|supports?|enabled?|should|can|allow|targets?)_|"
     r"(?:supported|available|capable|enabled|device)$|^_*sm_?\d{2,3}[af]?$|_(?:BLACKWELL|HOPPER|AMPERE)$"
 )
-_LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?|(?:\w+_)?(?:error|reason|refusal|rejection)")
+_LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?|(?:\w+_)?error")
 """Functions whose value is looked up by what they are given."""
 
 _GETS = re.compile(r"get_(?!\w*cpu)\w+_arch")
