@@ -210,3 +210,7 @@ def test_targets_are_picked_from_a_set() -> None:
 def test_a_list_is_handed_on_as_a_copy() -> None:
     (found,) = gates("MAJORS = (9, 10)\nf(supported_major_versions=list(MAJORS))\n")
     assert admitted(found) == "90 100 103"
+
+
+def test_a_list_of_architectures_that_is_asked_for_is_no_gate() -> None:
+    assert not gates("def main(sm_architectures):\n    if sm_architectures:\n        return 1\n")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 SMELL = re.compile(
     r"(?i)(?<![a-z])sm_?\d{2,3}|sm_version|device_sm|capab|blackwell|hopper|ampere|rubin|ada_|(?<!cap)turing|volta"
-    r"|compute_?cap|(?<![a-z])(cuda|gpu|sm|compute|device|target|nvcc)_arch(s|itectures?)?(?![a-z])|(^|\.)_*(archs?(_list)?|architecture)$|gfx\d|device_prop"
+    r"|compute_?cap|(?<![a-z])(cuda|gpu|sm|compute|device|target|nvcc)_arch(s|itecture)?(?![a-z])|(^|\.)_*(archs?(_list)?|architecture)$|gfx\d|device_prop"
 )
 """Identifiers that may stand for a test of the architecture."""
 

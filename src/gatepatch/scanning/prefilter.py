@@ -23,7 +23,7 @@ _PYTHON = re.compile(
     rb"|(?i:is_\w*(?:blackwell|hopper|ampere|rubin)|(?:blackwell|hopper)\w*(?:support|avail))"
     rb"|\b\w*_(?:BLACKWELL|HOPPER|AMPERE)\b|support(?:s|ed)?_pdl|pdl_support"
     rb"|\barchitecture\s*(?:[=!<>]=|[<>]|(?:not +)?in\b)\s*[(\[{]?\s*\d"
-    rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_arch(?:s|itectures?)?(?![A-Za-z])"
+    rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_arch(?:s|itecture)?(?![A-Za-z])"
     rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
     rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported|get_(?!\w*cpu)\w+_arch\("
     rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
