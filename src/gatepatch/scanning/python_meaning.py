@@ -46,6 +46,19 @@ def _member(value: Value) -> tuple[int, int] | None:
     return int(found[1]), ("", "a", "f").index(found[2])
 
 
+def _members(text: str) -> list[tuple[int, int]]:
+    """The members of an enumeration that a list is made of; none where something else is in it."""
+    found = []
+    for part in text.strip("()[]{}").split(","):
+        # A text may be that of a whole table: most are given up at their first part.
+        if part.strip():
+            member = _member(Opaque(part.strip()))
+            if member is None:
+                return []
+            found.append(member)
+    return found
+
+
 _FAMILY = 2
 """The place of ``f`` among the suffixes."""
 
@@ -433,10 +446,10 @@ class ByName(Givens):
                 # What hides no test of it, against what a table gives for it: known but for that.
                 word = _WORDS[type(op)]
                 return from_bool(atom(f"{left.text} {word} {text_of(right)}"[:_LONG]))
-        if (ordered := self._enumerated(op, left, right)) is not None:
-            return ordered
         if (told := self.among(op, left, right)) is not None:
             return told
+        if (ordered := self._enumerated(op, left, right)) is not None:
+            return ordered
         return super()._pair(op, [self.beside(left, right, op), self.beside(right, left, op)])
 
     def _enumerated(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
@@ -464,10 +477,9 @@ class ByName(Givens):
                 case ast.GtE():
                     return self._by_name(pair[0] >= pair[1])
         if isinstance(op, ast.In | ast.NotIn) and names.is_number(names.last_name(text_of(left))):
-            parts = text_of(right).strip("()[]{}").split(",")
-            members = [_member(Opaque(part.strip())) for part in parts if part.strip()]
-            if members and all(members):
-                return self._same(op, text_of(left), [m for m in members if m])
+            members = _members(text_of(right))
+            if members:
+                return self._same(op, text_of(left), members)
         return None
 
     def _same(self, op: ast.cmpop, text: str, members: Sequence[tuple[int, int]]) -> Value:
