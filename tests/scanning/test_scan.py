@@ -166,7 +166,7 @@ def test_files_that_cannot_be_read_are_said_and_stop_nothing(
     files: dict[str, bytes | str] = {
         "odd/__init__.py": "",
         "odd/broken.py": "if major == 9\n",
-        "odd/latin.py": b"sm_version = '\xff'\n",
+        "odd/latin.py": b"x = sm_version > '\xff'\n",
         "odd/huge.cu": "#if __CUDA_ARCH__ >= 900\n#endif\n" * 100,
         "odd/good.cu": "#if __CUDA_ARCH__ >= 900\n#endif\n",
         "odd/gone.cu": "",

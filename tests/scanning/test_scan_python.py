@@ -10,6 +10,7 @@ import pytest
 from gatepatch.errors import RefusedError
 from gatepatch.scanning import python
 from gatepatch.scanning.found import Found, admission
+from gatepatch.scanning.prefilter import python_lines
 from gatepatch.scanning.python import PythonScanner
 
 UTILS = b"""
@@ -214,7 +215,7 @@ def test_a_list_of_what_is_compiled_is_marked() -> None:
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"is_sm90 = (\n", "does not parse"), (b"sm_version = '\xff'\n", "is not UTF-8")],
+    [(b"is_sm90 = (\n", "does not parse"), (b"x = sm_version > '\xff'\n", "is not UTF-8")],
 )
 def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
     with pytest.raises(RefusedError, match=message):
@@ -463,3 +464,36 @@ def test_a_cache_is_empty_at_first() -> None:
         """
     )
     assert admitted(found) == "120"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TARGET_ARCH = 'sm_103a'",
+        "arch = target_arch()",
+        "major, minor = torch.cuda.get_device_capability(x.device)",
+        "f(x, arch='sm_100')",
+        "args = pack(n, is_sm100_supported())",
+        "def get_sm_version(device: str) -> int:",
+        "    arch: int",
+    ],
+)
+def test_a_file_that_only_names_an_architecture_is_not_read(line: str) -> None:
+    assert python_lines(f"{line}\n".encode()) == []
+    assert python_lines(f"{line}\nif arch == 100:\n    pass\n".encode()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "is_sm100_supported()",  # of a condition that goes on in other lines
+        "and is_sm100_supported()",
+        "supported_major_versions=MAJORS,",
+        "ARCHS = {(10, 0)}",
+        "x = get_device_capability()",
+        "return major * 10",
+        "cap = (10, 0) if major else 0",
+    ],
+)
+def test_a_line_that_may_be_part_of_a_gate_is_read(line: str) -> None:
+    assert python_lines(f"{line}\n".encode()) == [1]

@@ -56,6 +56,18 @@ _WORDS = Words(
 _IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,\s*$|[rf]?[\"'][^:]*$")
 """A line that binds or tests nothing: a comment, an import, a name in a list, a text."""
 
+_SIGNATURE = re.compile(rb" *(?:async )?def \w+\([^=]*\).*:$")
+_TEXT = re.compile(rb"(?:\b\w+ *= *)?(?:\"[^\"\n]*\"|'[^'\n]*')")
+_TESTED = re.compile(
+    rb"[=!<>]=|[<>]|\b(?:if|elif|else|while|assert|and|or|not|in|is|return|for|lambda|case)\b"
+    rb"|[\[{@]|(?<!\w)\( *\d|\bsupport\w* *=|\.(?:starts|ends)with\b"
+)
+_CALL = rb"[\w.]+(?:\([\w., =\"]*\))*(?:\.\w+(?:\([\w., \"]*\))?)*"
+_BOUND = re.compile(
+    rb" *((?:\w+\.)*\w+(?:, ?\w+)*)(?: *: *[\w.| ,\"]+)?(?: *= *(?:" + _CALL + rb"|\"\"))? *,?$"
+)
+_PASSED = re.compile(rb" *(?:[\w.]+ *= *)?[\w.]*\w\([^()]*\b\w+\([\w., ]*\)[^()]*\)+,?$")
+
 _DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)(?:[^\\\n]+|\\[ \t]*\r?\n|\\)*")
 _CUDA = re.compile(
     rb"(?i:arch(?!iv|64|32)|sm_?\d\d|compute_?\d\d|capability|gencode"
@@ -91,7 +103,28 @@ def python_lines(source: bytes) -> list[int]:
     ]
     texts = _texts(source) if starts else []
     code = [start for start in starts if not _inside(start, texts)]
-    return _numbers(source, code)
+    found = _numbers(source, code)
+    if found:
+        every = source.split(b"\n")
+        if all(_hands_on(every[number - 1]) for number in found):
+            return []
+    return found
+
+
+def _hands_on(line: bytes) -> bool:
+    """Whether a line does no more than name an architecture: it declares, binds or passes it."""
+    bare = _TEXT.sub(b'""', line).partition(b"#")[0].rstrip()
+    if _SIGNATURE.match(bare):
+        return True
+    if _TESTED.search(bare):
+        return False
+    if not _PYTHON.search(bare):
+        return True
+    bound = _BOUND.match(bare)
+    if bound is not None:
+        names = [name.strip() for name in bound[1].split(b",")]
+        return all(name == b"minor" or _PYTHON.search(b" " + name) for name in names)
+    return _PASSED.match(bare) is not None
 
 
 def _texts(source: bytes) -> list[int]:

@@ -12,7 +12,7 @@ from gatepatch.gates.python_scope import Assigned, Binding, Element, FunctionNod
 from gatepatch.gates.python_values import Frame, Opaque, Value, reason
 from gatepatch.scanning.python_shapes import Shapes
 
-_PART = 100
+_PART = 60
 """How many expressions are evaluated to follow one name."""
 
 
