@@ -473,7 +473,7 @@ def test_a_cache_is_empty_at_first() -> None:
         "arch = target_arch()",
         "major, minor = torch.cuda.get_device_capability(x.device)",
         "f(x, arch='sm_100')",
-        "args = pack(n, is_sm100_supported())",
+        "    args=pack(n, is_sm100_supported()),",
         "def get_sm_version(device: str) -> int:",
         "    arch: int",
     ],
@@ -491,9 +491,19 @@ def test_a_file_that_only_names_an_architecture_is_not_read(line: str) -> None:
         "supported_major_versions=MAJORS,",
         "ARCHS = {(10, 0)}",
         "x = get_device_capability()",
+        "x = tuple(get_device_capability(device))",
         "return major * 10",
         "cap = (10, 0) if major else 0",
     ],
 )
 def test_a_line_that_may_be_part_of_a_gate_is_read(line: str) -> None:
     assert python_lines(f"{line}\n".encode()) == [1]
+
+
+@pytest.mark.parametrize(
+    "condition", ["sm_major >= 10", "arch_number in (100, 103)", "sm_major > 9"]
+)
+def test_a_parameter_is_read_by_its_name(condition: str) -> None:
+    (found,) = gates(f"def f(x, sm_major, arch_number):\n    if {condition}:\n        g(x)\n")
+    assert "100" in admitted(found)
+    assert "90" not in admitted(found)

@@ -15,7 +15,9 @@ SMELL = re.compile(
 )
 """Identifiers that may stand for a test of the architecture."""
 
-_EXACT = re.compile(r"(cc_?)?(major|minor)|sm|cc")
+_EXACT = re.compile(
+    r"((cc|sm|device|cuda|gpu|capability)_?)?(major|minor)|sm|cc|(sm_)?arch_(num(ber)?|int)"
+)
 """Names that stand for a part of the compute capability, unless they are a version's."""
 
 _INSTRUCTIONS = re.compile(r"(?:\w+\.)*(?:cute|cutlass)\.arch(?:\.\w+)*")

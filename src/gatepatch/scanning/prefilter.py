@@ -26,7 +26,7 @@ _PYTHON = re.compile(
     rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_arch(?:s|itecture)?(?![A-Za-z])"
     rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
     rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported|get_(?!\w*cpu)\w+_arch\("
-    rb"|\b_*(?:arch|Arch)s?(?:_list)?\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
+    rb"|\b_*(?:arch|Arch)(?:_num(?:ber)?|_int|s?(?:_list)?)\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
     rb")"
 )
 # One of these stands in whatever the pattern matches.
@@ -66,7 +66,7 @@ _CALL = rb"[\w.]+(?:\([\w., =\"]*\))*(?:\.\w+(?:\([\w., \"]*\))?)*"
 _BOUND = re.compile(
     rb" *((?:\w+\.)*\w+(?:, ?\w+)*)(?: *: *[\w.| ,\"]+)?(?: *= *(?:" + _CALL + rb"|\"\"))? *,?$"
 )
-_PASSED = re.compile(rb" *(?:[\w.]+ *= *)?[\w.]*\w\([^()]*\b\w+\([\w., ]*\)[^()]*\)+,?$")
+_PASSED = re.compile(rb" *(?:\w+=)?[\w.]*\w\([^()]*\b\w+\([\w., ]*\)[^()]*\)+,?$")
 
 _DIRECTIVE = re.compile(rb"#[ \t]*(?:if|el|def|undef)(?:[^\\\n]+|\\[ \t]*\r?\n|\\)*")
 _CUDA = re.compile(
