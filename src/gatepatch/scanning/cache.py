@@ -68,7 +68,8 @@ def save(
         descriptor, name = tempfile.mkstemp(dir=path.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as stream:
-                json.dump(kept, stream, separators=(",", ":"))
+                # Not json.dump: only dumps has the encoder that is written in C.
+                stream.write(json.dumps(kept, separators=(",", ":")))
             os.replace(name, path)  # noqa: PTH105
         except BaseException:
             os.unlink(name)  # noqa: PTH108
