@@ -1,7 +1,8 @@
-"""Trials on a machine that has NVIDIA devices: ``python tests/device/check_trial.py [SECONDS]``.
+"""Trials on a machine that has NVIDIA devices: ``python tests/device/check_trial.py [SECONDS [FOLDER]]``.
 
 It wants gatepatch, CuPy and nvidia-ml-py, prints the figures and a line PASS or FAIL for each check,
-and exits 1 if one fails. A run takes SECONDS (6), the whole about three minutes.
+and exits 1 if one fails. A run takes SECONDS (6), the whole about three minutes. The
+records go into FOLDER, or with the scratch environment.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from lookalikes import contents, make_server
 
 SET = "sm120-allreduce"
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "6"
+FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 WORK = str(Path(__file__).with_name("gpu_work.py"))
 
 
@@ -38,7 +40,7 @@ def trial(without: str, having: str) -> tuple[Trial, bool]:
             metric=r"throughput: ([0-9.]+)",
             repeat=2,
             timeout=120,
-            output=Path.cwd() / "trials",
+            output=FOLDER,
         )
         after = {p: d for p, d in contents(server).items() if not p.startswith(".gatepatch/")}
     for line in summary.lines(found):

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 
 from gatepatch.scanning.speaking import looked_up, speaks
-from gatepatch.scanning.words import Words
+from gatepatch.scanning.words import Words, line_at
 
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
 # in bytes. `cute.arch.…` is a module of instructions.
@@ -34,19 +34,8 @@ _WORDS = Words(
     (
         *(b"sm_", b"SM_", b"sm1", b"sm8", b"sm9", b"sm7", b"SM1", b"SM8", b"SM9", b"SM7"),
         *(b"Sm1", b"Sm9", b"Sm8", b"apab", b"APAB", b"lackwell", b"LACKWELL", b"opper", b"OPPER"),
-        *(
-            b"ubin",
-            b"_pdl",
-            b"pdl_",
-            b"mpere",
-            b"MPERE",
-            b"turing",
-            b"Turing",
-            b"TURING",
-            b"olta",
-            b"OLTA",
-            b"compute_cap",
-        ),
+        *(b"mpere", b"MPERE", b"turing", b"Turing", b"TURING", b"olta", b"OLTA", b"ubin"),
+        *(b"compute_cap", b"_pdl", b"pdl_"),
         *(b"gfx", b"device_prop", b"device_sm", b"major", b"_arch", b" arch", b".arch", b"(arch"),
         *(b"[arch", b"Arch", b"!arch", b"_sm", b"(sm", b" sm", b".sm", b" cc", b"(cc", b".cc"),
         *(b"computecap", b"ComputeCap", b"ARCH", b"_SM", b"SM_"),
@@ -141,15 +130,13 @@ def _inside(start: int, texts: Sequence[int]) -> bool:
 
 
 def _numbers(source: bytes, starts: Sequence[int]) -> list[int]:
-    """The numbers of the lines that begin at some offsets, but for idle ones."""
+    """The numbers of the lines that begin at some offsets, in order."""
     found: list[int] = []
     line, last = 1, 0
     for start in starts:
         line += source.count(b"\n", last, start)
         last = start
-        end = source.find(b"\n", start)
-        if not _is_idle(source, start, end if end >= 0 else len(source)):
-            found.append(line)
+        found.append(line)
     return found
 
 
@@ -159,20 +146,15 @@ def _is_idle(source: bytes, start: int, end: int) -> bool:
 
 def _naming(source: bytes, names: Sequence[str]) -> list[int]:
     """The lines that have one of some names."""
-    starts: set[int] = set()
     plain = [re.escape(n.removeprefix("?").encode()) for n in names if n[0] != "."]
+    found = set[tuple[int, int]]()
     if plain:
         pattern = re.compile(rb"\b(?:" + b"|".join(plain) + rb")\b")
-        for match in pattern.finditer(source):
-            starts.add(source.rfind(b"\n", 0, match.start()) + 1)
-    for name in names:
-        for own in (b"self", b"cls") if name[0] == "." else ():
-            word = own + name.encode()
-            place = source.find(word)
-            while place >= 0:
-                starts.add(source.rfind(b"\n", 0, place) + 1)
-                place = source.find(word, place + len(word))
-    return _numbers(source, sorted(starts))
+        found.update(line_at(source, match.start()) for match in pattern.finditer(source))
+    own = [f"{owner}{n}".encode() for n in names if n[0] == "." for owner in ("self", "cls")]
+    found.update(Words(own).lines(source))
+    starts = [start for start, end in sorted(found) if not _is_idle(source, start, end)]
+    return _numbers(source, starts)
 
 
 def alias_lines(

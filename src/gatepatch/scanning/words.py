@@ -22,8 +22,11 @@ class Words:
         end = -1
         for _, place, _ in self._matcher.find_matches_as_indexes(source):
             if place > end:
-                start = source.rfind(b"\n", 0, place) + 1
-                end = source.find(b"\n", place)
-                if end < 0:
-                    end = len(source)
+                start, end = line_at(source, place)
                 yield start, end
+
+
+def line_at(source: bytes, place: int) -> tuple[int, int]:
+    """Where the line around an offset begins and ends."""
+    end = source.find(b"\n", place)
+    return source.rfind(b"\n", 0, place) + 1, len(source) if end < 0 else end
