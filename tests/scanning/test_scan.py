@@ -14,6 +14,7 @@ import gatepatch
 from gatepatch.cli import main
 from gatepatch.errors import TargetError, UsageError
 from gatepatch.scanning import walk
+from gatepatch.scanning.one_file import Scanner
 from trees import make_distribution, make_environment, site_of
 
 SOURCES: dict[str, bytes | str] = {
@@ -283,3 +284,21 @@ def test_a_file_that_ends_its_process_loses_no_other(
     (problem,) = result.problems
     assert problem.where == "toy: toy/core.py"
     assert problem.message == "the process that read it has died"
+
+
+def test_every_file_knows_the_headers_behind_the_one_that_it_includes(tmp_path: Path) -> None:
+    # Each is scanned again when one of them changes, not only the first that led to it.
+    gate = '#include "outer.h"\n#if OUTER_SM90\nint x;\n#endif\n'
+    files = {
+        "inner.h": "#if __CUDA_ARCH__ >= 900\n#define INNER_SM90 1\n#else\n#define INNER_SM90 0\n#endif\n",
+        "outer.h": '#include "inner.h"\n#if INNER_SM90\n#define OUTER_SM90 1\n#else\n#define OUTER_SM90 0\n#endif\n',
+        "one.cu": gate,
+        "two.cu": gate,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    scanner = Scanner(tmp_path)
+    for name in ("one.cu", "two.cu"):
+        answer = scanner.scan(name, str(tmp_path / name))
+        assert answer["read"] == ["inner.h", "outer.h"]
+        assert len(answer["gates"]) == 1

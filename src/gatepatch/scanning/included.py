@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os.path import isfile
 from pathlib import Path
-from posixpath import dirname, normpath
+from posixpath import dirname, join, normpath
 
 from gatepatch.arch import CudaPass
 from gatepatch.gates.cuda_macros import read_macros, speaks_of_architecture
@@ -49,6 +49,7 @@ class Headers:
     _places: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _roots: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _settled: dict[str, Settling | None] = field(default_factory=dict)
+    _read: dict[str, set[str]] = field(default_factory=dict)
     _within: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def of(self, path: str, read: set[str]) -> Included:
@@ -60,23 +61,24 @@ class Headers:
         """
         return Included(self, path, read)
 
-    def defining(self, path: str, name: str, read: set[str]) -> Settling | None:
-        """The one header among those that a file includes that defines a macro."""
+    def defining(self, path: str, name: str) -> tuple[Settling | None, set[str]]:
+        """The one header among those that a file includes that defines a macro, and all that tell
+        what it means there: no header, and none."""
         if path not in self._within:
             self._within[path] = self._defined_within(path)
         found = self._within[path].get(name, [])
         if len(found) != 1:
-            return None
+            return None, set()
         (header,) = found
-        read.add(header)
         if header not in self._settled:
             self._settled[header] = None  # a header that hangs on itself tells nothing
-            self._settled[header] = self._settle(header, read)
-        return self._settled[header]
+            self._read[header] = {header}
+            self._settled[header] = self._settle(header)
+        return self._settled[header], self._read[header]
 
-    def _settle(self, header: str, read: set[str]) -> Settling:
+    def _settle(self, header: str) -> Settling:
         found = scan((self.base / header).read_bytes())
-        settling = Settling(found, read_macros(found), self.of(header, read))
+        settling = Settling(found, read_macros(found), self.of(header, self._read[header]))
         settling.run()
         return settling
 
@@ -119,7 +121,7 @@ class Headers:
         if key not in self._places:
             if folder not in self._roots:
                 self._roots[folder] = tuple(dict.fromkeys(self._folders(folder)))
-            candidates = (normpath(f"{root}/{name}") for root in self._roots[folder])
+            candidates = (normpath(join(root, name)) for root in self._roots[folder])
             self._places[key] = next(filter(self._is_there, candidates), None)
         return self._places[key]
 
@@ -148,10 +150,11 @@ class Included(Outside):
 
     def meaning(self, name: str, compilation: CudaPass) -> Macro | None:
         """Return what a macro means in a pass; None if the headers do not tell."""
-        header = self._headers.defining(self._path, name, self._read)
-        if header is None:
-            return None
-        header.named = False
-        found = header.meaning(name, compilation)
-        self.named = header.named
+        header, read = self._headers.defining(self._path, name)
+        found = None
+        if header is not None:
+            header.named = False
+            found = header.meaning(name, compilation)
+            self.named = header.named
+        self._read |= read
         return found
