@@ -346,6 +346,11 @@ def dotted_name(node: ast.expr) -> list[str] | None:
     return [node.id, *reversed(names)] if isinstance(node, ast.Name) else None
 
 
+def name_of(node: ast.expr) -> str:
+    """The name itself, or that of the attribute; empty for anything else."""
+    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+
+
 def is_plain(node: ast.expr) -> bool:
     """Whether it is made of names, calls without arguments, ``and``, ``or`` and ``not`` alone.
 

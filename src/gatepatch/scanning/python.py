@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from gatepatch.gates.python_prover import State
-from gatepatch.gates.python_scope import hides
+from gatepatch.gates.python_scope import hides, name_of
 from gatepatch.gates.python_source import Expression, Source
 from gatepatch.scanning import names
 from gatepatch.scanning.found import Found
@@ -106,7 +106,7 @@ def _is_condition(top: Expression, aliases: frozenset[str]) -> bool:
     """Whether an expression is a condition by its form, or tested as one, or a predicate."""
     match top.node:
         case ast.BoolOp(op=ast.Or(), values=values) if not top.tested and all(
-            names.is_number(_last(value)) for value in values
+            names.is_number(name_of(value)) for value in values
         ):
             return False  # one architecture, or another
         case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
@@ -114,7 +114,7 @@ def _is_condition(top: Expression, aliases: frozenset[str]) -> bool:
         case ast.Name() | ast.Attribute() | ast.BinOp(op=ast.BitAnd()):
             return top.tested
         case ast.Call(func=func):
-            return top.tested or names.predicate(_last(func)) is not None
+            return top.tested or names.predicate(name_of(func)) is not None
     return False
 
 
@@ -136,10 +136,6 @@ def _found(
         by_name=by_name,
         unknown=verdict.unknown,
     )
-
-
-def _last(func: ast.expr) -> str:
-    return func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
 
 
 def _kind(node: ast.expr) -> Kind:

@@ -11,7 +11,7 @@ from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool, and_, atom, atoms, not_
 from gatepatch.gates import python_calls
 from gatepatch.gates.python_meaning import TOO_LONG, Evaluator, Meaning, bounded
-from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package, hides
+from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package, hides, name_of
 from gatepatch.gates.python_values import (
     Const,
     Frame,
@@ -267,7 +267,7 @@ class ByName(Givens):
             return Evaluator._value(self, node, frame)
         if isinstance(node, ast.Call):
             func = node.func
-            name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
+            name = name_of(func)
             if name in _CAPABILITY:
                 return self.device((self.arch.major, self.arch.minor))
             if name in _PLATFORM and node.args:

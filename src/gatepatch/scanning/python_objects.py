@@ -17,6 +17,7 @@ from gatepatch.gates.python_scope import (
     Package,
     hides,
     local_bindings,
+    name_of,
 )
 from gatepatch.gates.python_values import Callee, Const, Frame, Held, Opaque, Value
 from gatepatch.scanning.python_flow import Flow
@@ -95,7 +96,7 @@ def _is_record(node: ast.ClassDef) -> bool:
     """Whether a class is made of the fields that its body names, in order."""
     named = [*node.bases, *node.decorator_list]
     plain = [one.func if isinstance(one, ast.Call) else one for one in named]
-    names = {getattr(one, "id", getattr(one, "attr", "")) for one in plain}
+    names = {name_of(one) for one in plain}
     return not names.isdisjoint(_RECORDS) and "__init__" not in _own(node)
 
 
@@ -104,10 +105,6 @@ def _field_names(node: ast.ClassDef) -> Iterator[str]:
         match part:
             case ast.AnnAssign(target=ast.Name(id=name)):
                 yield name
-
-
-def _decorators(node: FunctionNode) -> set[str]:
-    return {ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in node.decorator_list}
 
 
 class Objects(Flow):
@@ -256,7 +253,7 @@ class Objects(Flow):
             return None
         match found.node:
             case ast.FunctionDef() as method:
-                kinds = _decorators(method)
+                kinds = set(python_calls.decorators(method))
                 args = () if "staticmethod" in kinds else (base,)
                 callee = Callee(method, Frame(found.module), args)
                 if kinds & {"property", "cached_property"}:

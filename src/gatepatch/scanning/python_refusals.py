@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from gatepatch.gates.python_scope import FunctionNode
+from gatepatch.gates.python_scope import FunctionNode, name_of
 
 _SKIPS = frozenset({"skip", "skipTest", "exit", "_exit", "abort"})
 """Functions that do not come back."""
@@ -31,7 +31,7 @@ def refuses(body: Sequence[ast.stmt], functions: Sequence[FunctionNode]) -> bool
     match last:
         case ast.Raise():
             return not _may_leave(before)
-        case ast.Expr(value=ast.Call(func=func)) if _name(func) in _SKIPS:
+        case ast.Expr(value=ast.Call(func=func)) if name_of(func) in _SKIPS:
             return not _may_leave(before)
         case ast.Return(value=None):
             does = any(not _tells(statement) for statement in before)
@@ -72,7 +72,3 @@ def _prepares(statement: ast.stmt) -> bool:
         case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name()):
             return True
     return False
-
-
-def _name(func: ast.expr) -> str:
-    return func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")

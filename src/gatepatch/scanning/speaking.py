@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Set
 
-from gatepatch.gates.python_scope import dotted_name, hides
+from gatepatch.gates.python_scope import dotted_name, hides, name_of
 from gatepatch.scanning import names
 
 _WRAPPERS = frozenset(
@@ -65,7 +65,7 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
         case ast.Call(func=func, args=args):
             if speaks(func, aliases):
                 return True
-            name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
+            name = name_of(func)
             return name in _WRAPPERS and any(speaks(arg, aliases) for arg in args)
         case ast.Compare(left=left, ops=[op], comparators=[other]) if _whether(op, other) and any(
             looked_up(side, aliases) for side in (left, other)
@@ -97,7 +97,7 @@ def looked_up(node: ast.expr, aliases: Set[str]) -> bool:
         case ast.Name(id=name):
             return f"?{name}" in aliases
         case ast.Call(func=func, args=args):
-            name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
+            name = name_of(func)
             if f"?{name}" in aliases or _GETS.fullmatch(name):
                 return True
             return _LOOKS_UP.fullmatch(name) is not None and any(speaks(a, aliases) for a in args)
