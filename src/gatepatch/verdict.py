@@ -29,7 +29,7 @@ class Verdict:
     @property
     def unknown(self) -> tuple[str, ...]:
         """The reasons why it cannot be known, each once; empty if it is known."""
-        found = {a for function in self.table.values() for a in atoms(function) if a.unknown}
+        found = {a for function in {*self.table.values()} for a in atoms(function) if a.unknown}
         return tuple(f"{a.text}: {a.unknown}" for a in sorted(found))
 
     @property

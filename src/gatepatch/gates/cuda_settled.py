@@ -204,6 +204,9 @@ class Settling:
         if condition is None or isinstance(condition, ConditionError):
             self.verdicts[branch] = self.meanings.verdict(condition)
             return
+        if not mentions(branch, self._is_of_file):
+            self.verdicts[branch] = NOTHING_HIDDEN.verdict(condition)
+            return
         text = to_source(condition)
         if text not in self._known:
             self.named = False
@@ -214,6 +217,10 @@ class Settling:
         self.verdicts[branch], named = self._known[text]
         if named:
             self.by_name.add(branch)
+
+    def _is_of_file(self, name: str) -> bool:
+        """Whether a macro may mean another thing here than in other files."""
+        return name in self._state or _may_be_settled(name)
 
     def _guarding(self, branch: Branch) -> str:
         """The macro that keeps a file, or a part of it, from being read twice; empty if none."""

@@ -10,6 +10,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from heapq import merge
+from typing import TypeAlias
 
 from gatepatch.gates.preprocessor import ConditionError, parse_tokens
 from gatepatch.gates.preprocessor_tokens import Spliced, Token, splice_lines, tokens
@@ -18,14 +20,15 @@ from gatepatch.gates.preprocessor_tree import Defined, Expr, Unary, strip
 _NAMED = ("ifdef", "ifndef", "elifdef", "elifndef")
 _LATER = ("elif", "elifdef", "elifndef", "else")
 
-# Lines that are no directive of interest, and open no comment or literal that the next one continues:
-# skipped at once. An R before a quote may open a raw string, and a pragma may hold anything.
-_PLAIN = re.compile(
-    r"""(?:[ \t\f\v\r\0]*
-        (?:\#[ \t]*pragma\b[^\n"'/]*\n
-         | (?:(?![\s\0#%]|/\*)[^\n"'/]*
-           (?:(?:(?<!R)"(?:\\[^\n]|[^"\\\n])*" | /(?![/*]) | //[^\n]*(?=\n)
-              | /\*[^*\n]*\*/ )[^\n"'/]*)*)?\n))+""",
+_BLANKS = " \t\f\v\r\0"
+
+# What begins a directive, and what hides lines: a string or another comment ends with its own line.
+_MARKS = ("#", "%:", "/*", 'R"')
+
+# A directive whose tokens no one reads, without a comment or literal that the next line continues.
+_UNREAD = re.compile(
+    r"""\#[ \t]*(?P<name>include|pragma|error|endif|else(?=[ \t]*(?:\r?\n|//)))\b
+        (?P<rest>[^\n"'/]*(?:(?:(?<!R)"[^"\\\n]*"|/(?![/*]))[^\n"'/]*)*)(?://[^\n]*)?(?=\n)""",
     re.VERBOSE,
 )
 
@@ -43,7 +46,7 @@ class Directive:
         start: The offset of its ``#``.
         end: The offset behind its last token.
         name: The keyword's token; None with an empty keyword.
-        body: The tokens behind the keyword.
+        body: The tokens behind the keyword; may be left out where it is no condition or macro.
         line: Its first line, from 1.
         end_line: Its last.
         branch: The branch that it stands in; None outside all.
@@ -90,7 +93,7 @@ class Scan:
     """A file's directives.
 
     Args:
-        directives: All of them, in order.
+        directives: All of them but most pragmas, in order.
         branches: The conditional ones, in order, by the offset at which they start.
         ends: The directive that ends a branch; none where the file ends too early.
     """
@@ -211,36 +214,64 @@ def _named(directive: Directive) -> Expr:
 
 def _directives(source: bytes) -> Iterator[Directive]:
     offset, line = 0, 1
-    for mark, rest in _lines(splice_lines(source)):
-        name = rest[0] if rest and rest[0].kind == "name" else None
-        end = rest[-1].end if rest else mark.end
-        line += source.count(b"\n", offset, mark.start)
-        offset = mark.start
+    for mark, name, body, last in _lines(splice_lines(source)):
+        line += source.count(b"\n", offset, mark)
+        offset = mark
         yield Directive(
             keyword=name.text if name else "",
-            start=mark.start,
-            end=end,
+            start=mark,
+            end=last,
             name=name,
-            body=rest[1:] if name else rest,
+            body=body,
             line=line,
-            end_line=line + source.count(b"\n", offset, end),
+            end_line=line + source.count(b"\n", offset, last),
             branch=None,
         )
 
 
-def _lines(source: Spliced) -> Iterator[tuple[Token, tuple[Token, ...]]]:
-    """Yield each directive's ``#`` and the tokens behind it."""
-    index = 3 if source.text.startswith("\xef\xbb\xbf") else 0
-    while index < len(source.text):
-        if plain := _PLAIN.match(source.text, index):
-            index = plain.end()
-        line: list[Token] = []
-        for token in tokens(source, index):
-            if token.kind == "newline":
-                index = token.index + 1
-                break
-            line.append(token)
-        else:
-            index = len(source.text)
-        if line and line[0].text in ("#", "%:"):
-            yield line[0], tuple(line[1:])
+_Line: TypeAlias = "tuple[int, Token | None, tuple[Token, ...], int]"
+"""A directive's ``#``, its keyword, the tokens behind that, and where the last of them ends."""
+
+
+def _lines(source: Spliced) -> Iterator[_Line]:
+    """Yield the directives; whatever is no directive, and hides none, is gone past by searching."""
+    text = source.text
+    index = 3 if text.startswith("\xef\xbb\xbf") else 0
+    for found in merge(*(_places(text, mark) for mark in _MARKS)):
+        if found < index:
+            continue
+        start = max(index, text.rfind("\n", 0, found) + 1)
+        blank = not text[start:found].strip(_BLANKS)
+        if blank and (unread := _UNREAD.match(text, found)):
+            if unread["name"] != "pragma":
+                yield _unread(source, unread)
+            index = unread.end()
+        elif blank or text[found] in "/R":
+            line, index = _line(source, start)
+            if line and line[0].text in ("#", "%:"):
+                name = line[1] if line[1:] and line[1].kind == "name" else None
+                yield line[0].start, name, tuple(line[2 if name else 1 :]), line[-1].end
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
+
+
+def _unread(source: Spliced, found: re.Match[str]) -> _Line:
+    start, end = found.span("name")
+    last = found.start("rest") + len(found["rest"].rstrip(_BLANKS))
+    name = Token("name", found["name"], source.start(start), source.end(end), start)
+    return source.start(found.start()), name, (), source.end(last)
+
+
+def _line(source: Spliced, index: int) -> tuple[list[Token], int]:
+    """The tokens up to the end of a line, and where the next one begins."""
+    line: list[Token] = []
+    for token in tokens(source, index):
+        if token.kind == "newline":
+            return line, token.index + 1
+        line.append(token)
+    return line, len(source.text)

@@ -11,10 +11,13 @@ _HIDDEN = re.compile(
        | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])'""",
     re.VERBOSE | re.DOTALL,
 )
-_VISIBLE = re.compile(rb"[^\n]")
+_BLANKS = bytes(byte if byte == ord("\n") else ord(" ") for byte in range(256))
+"""For each byte what is put for it where it is to be blank."""
 
 # A line that begins at the margin: a definition's first line, or the brace that ends one.
-_MARGIN = re.compile(rb"^(?:\}|[A-Za-z_\[~:][^\n]*)", re.MULTILINE)
+_MARGIN = re.compile(rb"\n(?=[}A-Za-z_\[~:])")
+_HEADS = 3
+"""How many lines a definition's head may have: a template's own, and that of what it returns."""
 _NAMED = re.compile(rb"([A-Za-z_~][\w:~]*)\s*(?:<[^<>()]*>)?\s*\(")
 _TYPE = re.compile(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(?:\w+\s*\([^)]*\)\s*)?([A-Za-z_]\w*)"
@@ -29,7 +32,7 @@ _FAR = 4000
 
 def blanked(source: bytes) -> bytes:
     """Put blanks for comments and literals; every byte stays where it is, and so do lines."""
-    return _HIDDEN.sub(lambda match: _VISIBLE.sub(b" ", match[0]), source)
+    return _HIDDEN.sub(lambda match: match[0].translate(_BLANKS), source)
 
 
 class Outline:
@@ -46,10 +49,11 @@ class Outline:
     def within(self, offset: int) -> str:
         """The function or type around an offset; empty if there is none."""
         if self._starts is None:
-            self._starts = [match.start() for match in _MARGIN.finditer(self._source)]
-        place = bisect_right(self._starts, offset) - 1
-        # A template's head, or a return type, may stand on a line of its own.
-        for start in self._starts[place::-1][:3] if place >= 0 else ():
+            # The file's first line is one more, behind the newline that is put before it.
+            source = b"\n" + self._source
+            self._starts = [match.start() for match in _MARGIN.finditer(source)]
+        place = bisect_right(self._starts, offset)
+        for start in reversed(self._starts[max(0, place - _HEADS) : place]):
             head = self._source[start : min(offset, start + _FAR)]
             if head.startswith((b"}", b"namespace", b"extern", b"using", b"typedef")):
                 return ""
@@ -87,15 +91,15 @@ def without_directives(source: bytes) -> bytes:
             body = match[0][head.end() :]
             body = body[:-1] + b";" if body.endswith(b"\n") else body
             return b" " * (head.end() - 1) + b";" + body
-        return _VISIBLE.sub(b" ", match[0])
+        return match[0].translate(_BLANKS)
 
     text = _DIRECTIVE.sub(hidden, blanked(source))
     return text.replace(b"\\\n", b" \n").replace(b"\\\r\n", b" \r\n")
 
 
 _ARGUMENTS = re.compile(
-    rb"(?<=\w)<(?:[\w\s:,*&.]|<(?:[\w\s:,*&.]|<[\w\s:,*&.]*>)*>)*>(?=\s*(?:::|\(|\{))"
-    rb"|(?<=_v)<(?:[\w\s:,*&.]|<(?:[\w\s:,*&.]|<[\w\s:,*&.]*>)*>)*>"
+    rb"<(?<=\w<)(?:[\w\s:,*&.]|<(?:[\w\s:,*&.]|<[\w\s:,*&.]*>)*>)*>(?=\s*(?:::|\(|\{))"
+    rb"|<(?<=_v<)(?:[\w\s:,*&.]|<(?:[\w\s:,*&.]|<[\w\s:,*&.]*>)*>)*>"
 )
 
 
