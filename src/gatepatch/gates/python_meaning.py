@@ -646,7 +646,7 @@ class Evaluator:
         texts = {name: text_of(value) for name, value in frame.values.items() if name in names}
         return _Renamed(texts).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
 
-    def opaque(self, text: str, *, parts: Sequence[Value], name: str = "") -> Value:
+    def opaque(self, text: str, *, parts: Sequence[Value], name: str = "") -> Opaque:
         """A value that is not known, and why it may hide a test of the architecture."""
         for part in parts:
             if why := reason(part):

@@ -56,7 +56,7 @@ def last_name(text: str) -> str:
 @lru_cache(maxsize=1 << 14)
 def is_number(name: str) -> bool:
     """Whether a name is a capability's: a number such as 90, a pair, or a text."""
-    name = re.sub(r"(?i)^_*get_*", "", name)
+    name = re.sub(r"(?i)^_*(?:get|parse)_*", "", name)
     return _NUMBER.fullmatch(name) is not None
 
 

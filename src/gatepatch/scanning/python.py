@@ -14,8 +14,9 @@ from gatepatch.scanning import names
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.prefilter import alias_lines, python_lines
 from gatepatch.scanning.python_guards import Statements
-from gatepatch.scanning.python_meaning import Modules, ScanMeaning
+from gatepatch.scanning.python_meaning import Modules
 from gatepatch.scanning.python_tables import listed
+from gatepatch.scanning.python_verdicts import ScanMeaning
 from gatepatch.scanning.records import Kind
 from gatepatch.scanning.speaking import speaks
 from gatepatch.verdict import Verdict
@@ -93,7 +94,6 @@ def _conditions(
             continue  # inside a gate that is listed already
         top = replace(top, rejects=statements.rejects(top))
         frame = state.frame(top.functions, top.bound)
-        meaning.by_name  # noqa: B018  # what was read before is of no concern here
         verdict = meaning.verdict(top.node, frame, rejects=top.rejects)
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown

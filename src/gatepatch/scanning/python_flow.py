@@ -6,14 +6,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from gatepatch.boolean import BUDGET, TooManyStepsError
 from gatepatch.gates.python_scope import Assigned, Binding, Element, FunctionNode, Other, hides
 from gatepatch.gates.python_values import Frame, Opaque, Value, reason
 from gatepatch.scanning.python_shapes import Shapes
-
-_PART = 60
-"""How many expressions are evaluated to follow one name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +184,9 @@ def parameters(function: FunctionNode) -> frozenset[str]:
 class Flow(Shapes):
     """An evaluator that follows a name from one assignment to the next, and through branches."""
 
+    part: ClassVar[int] = 60
+    """How many expressions are evaluated to follow one name."""
+
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         match node:
             case Parameter(id=name):
@@ -258,7 +259,7 @@ class Flow(Shapes):
     def again(self, expression: ast.expr, frame: Frame) -> Value | None:
         """The value of an expression; None where it takes more than a part of what is left."""
         before, longest, left = self.steps, self.longest, BUDGET.left
-        self.longest = min(longest, before + _PART)
+        self.longest = min(longest, before + self.part)
         self.depth += 1
         self._active.add(expression)
         try:

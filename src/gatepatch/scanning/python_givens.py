@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gatepatch.arch import TABLE
-from gatepatch.boolean import BUDGET, TooManyStepsError
+from gatepatch.boolean import BUDGET, TooManyStepsError, atom
 from gatepatch.gates.python_scope import (
     Assigned,
     Defined,
@@ -17,7 +17,17 @@ from gatepatch.gates.python_scope import (
     Other,
     hides,
 )
-from gatepatch.gates.python_values import Const, Frame, Held, Opaque, Value, leaves, reason
+from gatepatch.gates.python_values import (
+    Const,
+    Frame,
+    Held,
+    Opaque,
+    Value,
+    from_bool,
+    leaves,
+    reason,
+    text_of,
+)
 from gatepatch.scanning.python_flow import functions_around, parameters
 from gatepatch.scanning.python_objects import Objects, locals_of
 
@@ -33,6 +43,10 @@ _PART = 150
 _TRIES = 3
 """On how many architectures a comparison is tried again before that is given up."""
 
+_LONG = 400
+"""How much is shown of a comparison."""
+
+_WORDS = {ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in"}
 _MAKERS = frozenset({"tuple", "list", "set", "frozenset", "sorted"})
 _TAKEN = frozenset({"()"})
 _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -154,7 +168,8 @@ def _at(container: Any, key: Any) -> Iterator[Any]:
 class Givens(Objects):
     """An evaluator that knows what a value may be which is one of a constant table's.
 
-    Whether an architecture is in it is told where that is the same for all that it may be.
+    Whether an architecture is in it is told where that is the same for all that it may be; else
+    it depends on which of them it is.
     """
 
     _again = False
@@ -203,7 +218,7 @@ class Givens(Objects):
         raise NotImplementedError
 
     def among(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
-        """A comparison with one of several constants; None where they do not agree."""
+        """A comparison with one of several constants: where they do not agree, it depends on which."""
         if isinstance(op, ast.Eq | ast.NotEq) and not isinstance(right, Opaque):
             left, right = right, left
         if not isinstance(right, Opaque) or right.held is None or not right.held.among:
@@ -224,7 +239,11 @@ class Givens(Objects):
         else:
             found = {key.value == one for one in options}
         if len(found) != 1:
-            return None
+            if right.unknown:
+                return None
+            self.asked = True
+            text = f"{text_of(key)} {_WORDS[type(op)]} {right.text}"
+            return from_bool(atom(text[:_LONG]), device=True)
         return self.device(found.pop() is isinstance(op, ast.In | ast.Eq))
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:

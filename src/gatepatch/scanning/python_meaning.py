@@ -7,15 +7,16 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from gatepatch.arch import TABLE, Arch
-from gatepatch.boolean import Bool, and_, atom, atoms, not_
+from gatepatch.arch import Arch
+from gatepatch.boolean import Bool, and_, atom, not_
 from gatepatch.gates import python_calls
-from gatepatch.gates.python_meaning import TOO_LONG, Evaluator, Meaning, bounded
+from gatepatch.gates.python_meaning import Evaluator
 from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package, hides, name_of
 from gatepatch.gates.python_values import (
     Const,
     Frame,
     Opaque,
+    Properties,
     Raises,
     Value,
     from_bool,
@@ -24,7 +25,7 @@ from gatepatch.gates.python_values import (
     truth,
 )
 from gatepatch.scanning import names
-from gatepatch.scanning.python_givens import Givens
+from gatepatch.scanning.python_free import Free, is_own
 from gatepatch.scanning.python_tuples import membership, rows
 from gatepatch.scanning.python_words import (
     TEXT_METHODS,
@@ -34,7 +35,6 @@ from gatepatch.scanning.python_words import (
     targets,
 )
 from gatepatch.scanning.speaking import is_support, says, speaks
-from gatepatch.verdict import Point, Verdict
 
 _MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
 
@@ -84,7 +84,7 @@ _CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod|classmeth
 """Decorators after which a function returns what its body says."""
 
 _SHORT = 30
-"""How many lines a predicate may have, and how many characters a text that is worked on."""
+"""How many characters a text may have that is worked on."""
 
 
 _WORDS: Mapping[type[ast.cmpop], str] = {
@@ -100,20 +100,10 @@ _WORDS: Mapping[type[ast.cmpop], str] = {
     ast.IsNot: "is not",
 }
 
-_FIRST = (Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0))
-_OUTSIDE = (Arch(10, 1), Arch(10, 7))
-"""Architectures that code names and the table lacks."""
-
-_OLD = Arch(6, 0)
-"""One before the table, for code that names it."""
-
 _PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 
 _UNTOLD = "its meaning is not known"
 """How a reason ends that speaks of a name alone."""
-
-_ALIKE = 3
-"""After so many architectures with one and the same unknown part the others are taken for alike."""
 
 _LONG = 400
 """How much is shown of a part of a condition that is not evaluated."""
@@ -201,7 +191,7 @@ class Modules(Package):
     reach: ClassVar[int] = 2
 
 
-class ByName(Givens):
+class ByName(Free):
     """An evaluator that takes what it cannot follow for what its name says.
 
     ``named`` is set where that was done. What it works out without asking the device is shared
@@ -212,6 +202,8 @@ class ByName(Givens):
     deepest: ClassVar[int] = 6
     longest: int = 400
     cases: ClassVar[int] = 1_500
+    tallest: ClassVar[int] = 30
+    """How many lines a predicate may have."""
     is_followed = staticmethod(_is_followed)
 
     def __init__(
@@ -233,7 +225,7 @@ class ByName(Givens):
 
     def follows(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
         """Whether a function that is called is looked into: one that is as short as a predicate."""
-        return (node.end_lineno or node.lineno) - node.lineno < _SHORT
+        return (node.end_lineno or node.lineno) - node.lineno < self.tallest
 
     def remembered(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
         """A value that is worked out once, and whether that was by its name."""
@@ -285,9 +277,10 @@ class ByName(Givens):
         return self._predicated(super()._value(node, frame))
 
     def _member(self, base: Value, name: str) -> Value:
-        if isinstance(base, Opaque) and base.unknown and f"{name}=" in base.text:
+        told = isinstance(base, Opaque) and (base.unknown or names.is_number(name))
+        if told and f"{name}=" in text_of(base):
             # A field of a record, as it was made.
-            made = _keywords(base.text)
+            made = _keywords(text_of(base))
             if name in made:
                 return self.device(made[name])
         return super()._member(base, name)
@@ -350,6 +343,8 @@ class ByName(Givens):
         """What a table gives for an architecture, or an enumeration says of one; None otherwise."""
         match node:
             case ast.Call(args=[base, ast.Constant(value=str(attribute)), _]) if name == "getattr":
+                if (properties := self.value(base, frame)) == Properties():
+                    return self._member(properties, attribute)
                 found = Opaque(f"{ast.unparse(base)}.{attribute}")
                 return found if _member(found) else None
             case ast.Call(func=ast.Attribute(), args=[asked]) if name == "is_family_of":
@@ -440,8 +435,7 @@ class ByName(Givens):
         if _is_beside(op, left, right):
             return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:_LONG]))
         if isinstance(left, Opaque) and not left.unknown and isinstance(right, Const):
-            arch = self.arch
-            own = right.value in (arch.major, arch.sm, arch.cuda_arch) if right.device else False
+            own = right.device and is_own(self.arch, right.value)
             if not own and not isinstance(right.value, str | tuple):
                 # What hides no test of it, against what a table gives for it: known but for that.
                 word = _WORDS[type(op)]
@@ -549,81 +543,3 @@ class ByName(Givens):
         if added and isinstance(right, Opaque) and names.is_minor(names.last_name(right.text)):
             right = self._by_name(self.arch.minor)
         return super()._binary(left, right, node, frame)
-
-
-class ScanMeaning(Meaning):
-    """Verdicts for a scan.
-
-    Args:
-        package: Where definitions are read.
-    """
-
-    def __init__(self, package: Package):
-        super().__init__(package, {})
-        shared: dict[Hashable, Value] = {}
-        untold: dict[ast.expr, int] = {}
-        # Those that code tells apart most come first.
-        archs = sorted(TABLE, key=lambda arch: (arch not in _FIRST, arch))
-        made = {
-            arch: ByName(package, {}, arch, shared=shared, untold=untold)
-            for arch in (*archs, *_OUTSIDE, _OLD)
-        }
-        self._named = {arch: made[arch] for arch in archs}
-        self._evaluators = dict(self._named)
-        self._outside = [made[arch] for arch in _OUTSIDE]
-        self._old = made[_OLD]
-
-    def verdict(self, node: ast.expr, frame: Frame, *, rejects: bool = False) -> Verdict:
-        """The truth of an expression; what takes too long on one architecture does on all.
-
-        What was worked out without asking the device is the same on all of them. An architecture
-        on which it raises is left out, as it is where the guard rejects it.
-
-        Args:
-            node: The expression.
-            frame: Where it stands.
-            rejects: Whether what it guards turns the caller away.
-        """
-        table: dict[Point, Bool] = {}
-        for number, (arch, one) in enumerate(self._named.items()):
-            one.asked = one.raised = False
-            function = bounded(one, node, frame)
-            table[arch] = rejects if one.raised and isinstance(function, bool) else function
-            if number == 0 and not one.asked:
-                break
-            unknown = [a.unknown for a in atoms(function) if a.unknown]
-            if TOO_LONG in unknown or (
-                number == _ALIKE and unknown and len({*table.values()}) == 1
-            ):
-                break
-        return Verdict({other: table.get(other, function) for other in TABLE})
-
-    def is_for_another(self, verdict: Verdict, node: ast.expr, frame: Frame) -> bool:
-        """Whether a condition that is the same over the table is not on an architecture beside it.
-
-        Args:
-            verdict: Its truth over the table.
-            node: The condition.
-            frame: Where it stands.
-        """
-        first = next(iter(self._named.values()))
-        if not first.asked or verdict.is_gate:
-            return False
-        function = verdict.table[TABLE[0]]
-        outside = self._outside
-        if any(isinstance(n, ast.Constant) and n.value in (6, 60) for n in ast.walk(node)):
-            outside = [*outside, self._old]
-        return any(bounded(one, node, frame) != function for one in outside)
-
-    def read_file(self, aliases: frozenset[str]) -> None:
-        """Take the names that a file binds to tests for conditions of their own."""
-        for evaluator in (*self._named.values(), *self._outside, self._old):
-            evaluator.aliases = aliases
-
-    @property
-    def by_name(self) -> bool:
-        """Whether something was read by its name since this was last asked."""
-        found = any(evaluator.named for evaluator in self._named.values())
-        for evaluator in self._named.values():
-            evaluator.named = False
-        return found

@@ -1,0 +1,99 @@
+"""Conditions of Python files that depend on something else beside the architecture."""
+
+from __future__ import annotations
+
+import pytest
+from test_scan_python import gates
+
+from gatepatch.arch import Arch
+from gatepatch.verdict import Verdict
+
+ROWS = "ROWS = {'a': {'on': ['sm_90a']}, 'b': {'on': ['sm_100a', 'sm_120a']}}\n"
+LIMITS = "LIMITS = {'sm_100a': 64, 'sm_120a': 32}\n"
+
+
+def told(verdict: Verdict) -> str:
+    """Yes, no or it depends, on 8.0, 9.0, 10.0 and 12.0."""
+    said = [verdict.table[arch] for arch in (Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0))]
+    return " ".join({True: "yes", False: "no"}.get(one, "depends") for one in said)  # type: ignore[arg-type]
+
+
+FREE = [
+    pytest.param(
+        ROWS + "def f(key, arch):\n    return arch in ROWS[key]['on']\n",
+        "no depends depends depends",
+        id="one of several records that differ",
+    ),
+    pytest.param(
+        ROWS + "def f(arch):\n    for row in ROWS.values():\n        if arch not in row['on']:\n"
+        "            continue\n",
+        "yes depends depends depends",
+        id="each of several records that differ",
+    ),
+    pytest.param(
+        LIMITS + "def f(arch, tokens):\n    most = LIMITS.get(arch)\n"
+        "    return arch in LIMITS and most >= int(tokens) // 8\n",
+        "no no depends depends",
+        id="a limit by architecture, and a number that is worked out",
+    ),
+    pytest.param(
+        "STEPS = {'sm_100a': (4, 5, 6)}\n"
+        "def f(arch, steps):\n    if steps in STEPS.get(arch, ()) and arch != 'sm_90a':\n        pass\n",
+        "no no depends no",
+        id="a number in what is listed for the architecture",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FREE)
+def test_it_depends_on_what_is_free(text: str, expected: str) -> None:
+    found = [one for one in gates(text) if one.kind != "table"]
+    assert found
+    assert not any(one.unknown for one in found)
+    assert told(found[-1].verdict) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(arch):\n    return arch in served()\n",
+        "def f(cc, least):\n    return cc >= least.capability\n",
+        "def f(row, arch):\n    return row['arch'] == arch\n",
+    ],
+)
+def test_the_architecture_beside_what_may_be_another_is_not_known(text: str) -> None:
+    (found,) = gates(text)
+    assert found.unknown
+
+
+def test_a_number_that_is_parsed_is_read_by_its_name() -> None:
+    text = (
+        "def parse_arch_number(arch):\n    for part in arch.split('_'):\n        if part:\n"
+        "            return int(part)\n"
+        "def f(arch):\n    arch_number = parse_arch_number(arch)\n"
+        "    return arch_number in (100, 120)\n"
+    )
+    found = [one for one in gates(text) if one.within == "f"]
+    assert told(found[0].verdict) == "no no yes yes"
+
+
+def test_a_property_that_is_no_capability_is_none() -> None:
+    text = (
+        "import torch\ndef f(device):\n    props = torch.cuda.get_device_properties(device)\n"
+        "    arch = getattr(props, 'gcnArchName', None)\n    return arch is not None\n"
+    )
+    assert not gates(text)
+
+
+def test_what_takes_longer_is_looked_at_once_more() -> None:
+    steps = "".join(f"    if n == {n}:\n        return x and rows[{n}]\n" for n in range(3, 40))
+    text = (
+        "import torch\n"
+        f"def supported(n, x, rows):\n{steps}    return torch.cuda.get_device_capability()[0] == 12\n"
+        "def f(n, x, rows):\n    if not supported(n, x, rows) or torch.cuda.get_device_capability()[0] != 12:\n"
+        "        raise X\n"
+    )
+    found = [one for one in gates(text) if one.within == "f"]
+    assert found
+    assert not found[0].unknown
+    assert told(found[0].verdict).startswith("yes yes yes")
