@@ -91,7 +91,7 @@ def test_the_sample_is_whole() -> None:
         keys = set(entry) - known
         match entry["judgement"]:
             case "right":
-                assert not keys
+                assert keys in (set(), {"note", "right"})  # judged anew where it can be told now
             case "not a gate":
                 assert keys == {"cause", "note"}
             case other:
