@@ -23,6 +23,7 @@ _EXACT = re.compile(
 _INSTRUCTIONS = re.compile(r"(?:\w+\.)*(?:cute|cutlass)\.arch(?:\.\w+)*")
 """CuTe's module of a device's instructions, as in ``cute.arch.warp_idx()``: no test of anything."""
 
+_BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
 _OUTER = (b"nonlocal", b"global ", b"global\t", b"global\f", b"global\\")
 """One of these stands in whatever binds names outside of the function that it stands in."""
 
@@ -375,12 +376,13 @@ def identifiers(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Name(id=name):
             yield name
+            return
         case ast.Attribute(attr=name):
             dotted = dotted_name(node)
             yield ".".join(dotted) if dotted is not None else f".{name}"
         case ast.keyword(arg=str(name)):
             yield f".{name}"
-        case ast.arg():
+        case ast.arg() | ast.Constant():
             return
     for field_name, value in ast.iter_fields(node):
         if field_name in ("annotation", "returns"):
@@ -411,18 +413,23 @@ def read_module(path: str, tree: ast.Module, source: bytes | None = None) -> Mod
     module = Module(path, tree, walruses=walruses, outer=outer)
     for statement in tree.body:
         bind(module, statement, module.bindings)
-    for name in _rebound(tree.body) if outer else ():
-        module.bindings.setdefault(name, []).append(Other())
+    for node in statements_in(tree) if outer else ():
+        for name in node.names if isinstance(node, ast.Global) else ():
+            module.bindings.setdefault(name, []).append(Other())
     return module
 
 
-def _rebound(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Names that functions bind with ``global``."""
-    for node in body:
-        if isinstance(node, ast.Global):
-            yield from node.names
-        for field_name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            yield from _rebound(getattr(node, field_name, ()))
+def statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """A statement or a module and the statements in its blocks, as ``ast.walk`` has them.
+
+    It goes into no expression, of which there are ten times as many.
+    """
+    todo = [node]
+    for part in todo:
+        yield part
+        for name in part._fields:
+            if name in _BLOCKS:
+                todo += getattr(part, name)
 
 
 def local_bindings(module: Module, function: FunctionNode) -> dict[str, list[Binding]]:
@@ -438,7 +445,7 @@ def local_bindings(module: Module, function: FunctionNode) -> dict[str, list[Bin
         bindings[arg.arg] = [Other()]
     for statement in function.body:
         bind(module, statement, bindings)
-    for node in ast.walk(function) if module.outer else ():
+    for node in statements_in(function) if module.outer else ():
         if isinstance(node, ast.Global | ast.Nonlocal):
             for name in node.names:
                 bindings.pop(name, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
@@ -231,6 +231,12 @@ class _Place:
         within = f"{self.within}.{name}" if self.within else name
         return _Place(functions, within, lines=self.lines)
 
+    def binding(self, names: Set[str]) -> _Place:
+        """The place in an expression that binds some names."""
+        if not names:
+            return self
+        return _Place(self.functions, self.within, self.bound | names, self.lines)
+
     def covers(self, node: ast.stmt | ast.expr) -> bool:
         """Whether some code has one of the lines that are looked at; all has without any."""
         if self.lines is None:
@@ -297,9 +303,11 @@ def _expressions(
             continue
         if isinstance(operand, ast.UnaryOp) and isinstance(operand.op, ast.Not):
             continue
+        if isinstance(operand, ast.Name | ast.Constant):
+            continue
         if isinstance(operand, ast.JoinedStr):
             continue  # before Python 3.12 the places inside are wrong
-        inner = replace(place, bound=place.bound | binds(operand))
+        inner = place.binding(binds(operand))
         for field, value in ast.iter_fields(operand):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 
+from gatepatch.gates.python_scope import statements_in
 from gatepatch.scanning.speaking import looked_up, speaks
 from gatepatch.scanning.words import Words, line_at
 
@@ -209,7 +210,7 @@ def _inside_of(statement: ast.stmt, lines: Sequence[int], known: Set[str]) -> It
 
 def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iterator[str]:
     """The name of a function that is a predicate, or that looks something up."""
-    nodes = [*ast.walk(function)]
+    nodes = [*statements_in(function)]
     returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value]
     small = (function.end_lineno or function.lineno) - function.lineno < _SMALL
     if (small and any(_is_test(value, known) for value in returned)) or (

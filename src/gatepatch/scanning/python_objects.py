@@ -18,6 +18,7 @@ from gatepatch.gates.python_scope import (
     hides,
     local_bindings,
     name_of,
+    statements_in,
 )
 from gatepatch.gates.python_values import Callee, Const, Frame, Held, Opaque, Value
 from gatepatch.scanning.python_flow import Flow
@@ -72,7 +73,7 @@ def _set_by_methods(node: ast.ClassDef) -> Mapping[str, list[_Set]]:
     """What the methods of a class assign to its instances' attributes."""
     found: dict[str, list[_Set]] = {}
     for method in node.body:
-        for part in ast.walk(method) if isinstance(method, ast.FunctionDef) else ():
+        for part in statements_in(method) if isinstance(method, ast.FunctionDef) else ():
             match part:
                 case ast.Assign(targets=[target], value=value):
                     pass
