@@ -53,6 +53,62 @@ def test_it_depends_on_what_is_free(text: str, expected: str) -> None:
     assert told(found[-1].verdict) == expected
 
 
+KNOWN = [
+    pytest.param(
+        "TABLE = {'sm_100a': [1], 'sm_120a': [2]}\n"
+        "MADE = {arch: sorted(rows(one)) for arch, one in TABLE.items()}\n"
+        "def f(arch):\n    if arch not in MADE:\n        raise X\n",
+        "yes yes no no",
+        id="keys of a mapping whose values are not known",
+    ),
+    pytest.param(
+        "TABLE = {'sm_100a': [1], 'sm_120a': [2]}\n"
+        "MADE = {arch: dict(sorted(rows(one))) for arch, one in TABLE.items()}\n"
+        "def f(arch):\n    arch_rows = MADE.get(arch)\n    if arch_rows is None:\n        raise X\n",
+        "yes yes no no",
+        id="what such a mapping gives is made in place",
+    ),
+    pytest.param(
+        "ROWS = {'a': {'on': ['sm_100a']}, 'b': {'on': ['sm_100a']}}\n"
+        "def record(name):\n    found = ROWS.get(name)\n    if found is None:\n        raise KeyError(name)\n"
+        "    return found\n"
+        "def f(name, arch):\n    row = record(name)\n    if arch not in row['on']:\n        raise X\n",
+        "yes yes no yes",
+        id="a function that hands out a record",
+    ),
+    pytest.param(
+        "import torch\ndef major(device):\n    probe = torch.cuda.get_device_capability\n"
+        "    first, second = probe(device)\n    return first\n"
+        "def f(device):\n    if major(device) != 12:\n        raise X\n",
+        "yes yes yes no",
+        id="the query under another name",
+    ),
+    pytest.param(
+        "import torch\ndef f(x):\n"
+        "    cap = torch.cuda.get_device_capability() if x.is_cuda else None\n"
+        "    if cap is None:\n        return False\n"
+        "    if cap not in {(9, 0), (12, 0)}:\n        return False\n",
+        "yes no yes no",
+        id="what was turned away before as there was none",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), KNOWN)
+def test_it_is_the_same_whatever_is_free(text: str, expected: str) -> None:
+    found = [one for one in gates(text) if one.kind != "table"]
+    assert told(found[-1].verdict) == expected
+
+
+def test_whether_something_is_in_a_cache_is_none() -> None:
+    text = (
+        "import torch\n_kernel_cache = {}\ndef f(x):\n"
+        "    key = (x.shape, torch.cuda.get_device_capability())\n"
+        "    if key not in _kernel_cache:\n        _kernel_cache[key] = build(key)\n"
+    )
+    assert not gates(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -276,8 +276,9 @@ def _inlined(
     finally:
         evaluator.depth -= 1
         evaluator.limit = limit
-    plain = isinstance(found, Opaque) and not found.unknown
-    return opaque if plain and not tests else found
+    if isinstance(found, Opaque) and not found.unknown and not tests:
+        return replace(opaque, held=found.held)
+    return found
 
 
 def _body(callee: Callee) -> Sequence[ast.stmt]:

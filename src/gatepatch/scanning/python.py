@@ -15,6 +15,7 @@ from gatepatch.scanning.found import Found
 from gatepatch.scanning.prefilter import alias_lines, python_lines
 from gatepatch.scanning.python_guards import Statements
 from gatepatch.scanning.python_meaning import Modules
+from gatepatch.scanning.python_paths import passed
 from gatepatch.scanning.python_tables import listed
 from gatepatch.scanning.python_verdicts import ScanMeaning
 from gatepatch.scanning.records import Kind
@@ -98,6 +99,8 @@ def _conditions(
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown
         if gate or meaning.is_for_another(verdict, top.node, frame):
+            known = passed(top.node, top.functions, meaning.package)
+            verdict = meaning.narrowed(verdict, known, frame, rejects=top.rejects)
             yield _found(source, top, verdict, statements, by_name=by_name)
             end = stop
 

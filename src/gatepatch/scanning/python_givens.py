@@ -37,6 +37,9 @@ _MOST = 5_000
 _DEEPEST = 3
 """How many calls are gone up, and how many aliases are gone through."""
 
+_HANDY = 16
+"""How many lines a function has that hands out an entry."""
+
 _PART = 150
 """How many expressions are evaluated to try again."""
 
@@ -109,8 +112,8 @@ def _roots(node: ast.expr) -> frozenset[str]:
             return _roots(base)
         case ast.Call(func=ast.Attribute(value=base, attr="get")):
             return _roots(base) | _TAKEN
-        case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _MAKERS:
-            return _roots(inner) | _TAKEN
+        case ast.Call(func=ast.Name() | ast.Attribute(), args=args):
+            return frozenset[str]().union(*map(_roots, args)) | _TAKEN
         case ast.BoolOp(values=values):
             return frozenset[str]().union(*map(_roots, values))
     return frozenset()
@@ -174,6 +177,12 @@ class Givens(Objects):
 
     _again = False
     _up = 0
+
+    def tells(self, node: FunctionNode | ast.Lambda) -> bool:
+        """Whether a function that tests nothing is looked into: one that hands out an entry, too."""
+        handy = self._again and (node.end_lineno or node.lineno) - node.lineno < _HANDY
+        return handy or super().tells(node)
+
     untold: dict[ast.expr, int]
     """On how many architectures it did not help to try a comparison again: less than 0 where it did on one."""
 

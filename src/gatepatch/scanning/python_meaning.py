@@ -21,11 +21,13 @@ from gatepatch.gates.python_values import (
     Value,
     from_bool,
     of_device,
+    reason,
     text_of,
     truth,
 )
 from gatepatch.scanning import names
 from gatepatch.scanning.python_free import Free, is_own
+from gatepatch.scanning.python_mappings import is_cache, is_something, items_of, keys_of, picked
 from gatepatch.scanning.python_tuples import membership, rows
 from gatepatch.scanning.python_words import (
     TEXT_METHODS,
@@ -357,6 +359,10 @@ class ByName(Free):
                 table = self.value(base, frame)
                 if (archs := _entry(table, asked)) is not None:
                     return self._by_name(self.arch in archs)
+                if (items := items_of(table)) is not None:
+                    key = self.beside(self.value(asked, frame), Const(tuple(items)), ast.In())
+                    default = self.value(rest[0], frame) if rest else Const(None)
+                    return picked(self, items, key, default)
                 if not isinstance(table, Const) or not isinstance(table.value, dict):
                     return None
                 if not table.value:  # a cache, to be filled
@@ -369,6 +375,19 @@ class ByName(Free):
                 if isinstance(key, Const) and key.device and isinstance(default, Const):
                     return self.device(table.value.get(key.value, default.value))
         return None
+
+    def _item(self, base: Value, index: Value, text: str) -> Value:
+        items = items_of(base)
+        table = Const(tuple(items)) if items is not None else base
+        if isinstance(table, Const) and isinstance(base, Opaque | Const) and reason(index):
+            whole = isinstance(table.value, dict) or items is not None
+            key = self.beside(index, table, ast.In()) if whole else index
+            if isinstance(key, Const) and key.device:
+                if key.value not in (table.value if items is None else items):
+                    self.asked = True
+                    return Raises()
+                index = key
+        return super()._item(base, index, text)
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         match node:
@@ -400,6 +419,8 @@ class ByName(Free):
         """A predicate that is not followed, by its name; and a set of compile targets."""
         if isinstance(value, Opaque) and value.unknown and not _member(value):
             name = names.last_name(value.text)
+            if name in _CAPABILITY and value.text.endswith(")"):
+                return self.device((self.arch.major, self.arch.minor))
             archs = names.predicate(name)
             if archs is not None:
                 return self._by_name(self.arch in archs)
@@ -417,10 +438,14 @@ class ByName(Free):
         return self.device(constant)
 
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
-        left, right = sides
+        left, right = sides[0], keys_of(sides[1])
+        if isinstance(op, ast.In | ast.NotIn) and is_cache(right):
+            return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:_LONG]))
         if isinstance(op, ast.In | ast.NotIn) and _is_empty(right):
             self.asked = self.asked or of_device(right)
             return Const(isinstance(op, ast.NotIn), of_device(right))
+        if isinstance(op, ast.Is | ast.IsNot) and is_something(left) and right == Const(None):
+            return Const(isinstance(op, ast.IsNot), of_device(left))
         if isinstance(op, ast.Is | ast.IsNot) and not isinstance(left, Const):
             # Whether it was asked for at all is no test of it; what it gave in a table is one.
             word = "is" if isinstance(op, ast.Is) else "is not"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from gatepatch.boolean import and_
+from gatepatch.boolean import BUDGET, TooManyStepsError, and_
 from gatepatch.gates.python_meaning import MANY, Evaluator, is_iterable
 from gatepatch.gates.python_values import Const, Frame, Held, Opaque, Value
 
@@ -126,17 +127,47 @@ class Shapes(Evaluator):
         frames = self._turns(node.generators[0], frame)
         if frames is None:
             return self.whole(node, frame)
-        pairs = [(self.value(node.key, inner), self.value(node.value, inner)) for inner in frames]
+        pairs = [
+            (self.value(node.key, inner), value) for inner, value in self._each_value(node, frames)
+        ]
         known = {
             key.value: value.value
             for key, value in pairs
             if isinstance(key, Const) and isinstance(value, Const) and _is_hashable(key.value)
         }
-        if len(known) < len(pairs):
-            return self.whole(node, frame)
-        return Const(
-            known, any(part.device for pair in pairs for part in pair if isinstance(part, Const))
-        )
+        if len(known) == len(pairs):
+            return Const(
+                known,
+                any(part.device for pair in pairs for part in pair if isinstance(part, Const)),
+            )
+        items = {
+            key.value: value
+            for key, value in pairs
+            if isinstance(key, Const) and not key.device and _is_hashable(key.value)
+        }
+        whole = self.whole(node, frame)
+        if len(items) < len(pairs) or not isinstance(whole, Opaque):
+            return whole
+        return replace(whole, held=Held(items=items, is_mapping=True))
+
+    def _each_value(
+        self, node: ast.DictComp, frames: Sequence[Frame]
+    ) -> Iterator[tuple[Frame, Value]]:
+        """The values of a mapping, turn by turn; none of them where they take too long."""
+        before, left, longest = self.steps, BUDGET.left, self.longest
+        self.longest = before + (longest - before) // 2
+        untold = Opaque(self.package.once(ast.unparse, node.value), "it takes too long to work out")
+        late = False
+        for inner in frames:
+            value: Value = untold
+            if not late:
+                try:
+                    value = self.value(node.value, inner)
+                except TooManyStepsError:
+                    late = True
+                    self.steps, BUDGET.left = before, left
+            yield inner, value
+        self.longest = longest
 
     def _collection(self, node: ast.expr, parts: Sequence[ast.expr], frame: Frame) -> Value:
         if not any(isinstance(part, ast.Starred) for part in parts):

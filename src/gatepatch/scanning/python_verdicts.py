@@ -12,6 +12,7 @@ from gatepatch.gates.python_meaning import TOO_LONG, Meaning, bounded
 from gatepatch.gates.python_scope import Package
 from gatepatch.gates.python_values import Frame, Value
 from gatepatch.scanning.python_meaning import ByName
+from gatepatch.scanning.python_paths import Passed, narrowed
 from gatepatch.verdict import Point, Verdict
 
 _FIRST = (Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0))
@@ -120,6 +121,24 @@ class ScanMeaning(Meaning):
                 self._last, self._by_name = self._patient, by_name
                 return again
         return verdict
+
+    def narrowed(
+        self, verdict: Verdict, known: Sequence[Passed], frame: Frame, *, rejects: bool
+    ) -> Verdict:
+        """A verdict with what is known where its condition stands.
+
+        Args:
+            verdict: The condition's truth, as it was last told.
+            known: The tests that are known there.
+            frame: Where it stands.
+            rejects: Whether what it guards turns the caller away.
+        """
+        if not known or all(isinstance(function, bool) for function in verdict.table.values()):
+            return verdict
+        told = [(one, self._last.verdict(one.test, frame, rejects=False)) for one in known]
+        self._last.take_named()
+        found = narrowed(verdict, told, rejects=rejects)
+        return found if found.is_gate else verdict
 
     def is_for_another(self, verdict: Verdict, node: ast.expr, frame: Frame) -> bool:
         """Whether a condition that is the same over the table is not on an architecture beside it.
