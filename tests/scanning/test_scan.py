@@ -274,7 +274,7 @@ def test_a_file_that_ends_its_process_loses_no_other(
     ask = pool._ask
 
     def ended(child: subprocess.Popen[str], batch: Sequence[pool.Job]) -> object:
-        if any(path == "toy/core.py" for _, path, _ in batch):
+        if any(path == "toy/core.py" for _, path, _, _ in batch):
             child.kill()
         return ask(child, batch)
 

@@ -28,7 +28,8 @@ def gates(text: str, files: dict[str, bytes] | None = None) -> list[Found]:
     """The gates of a module beside a package's other files."""
     every = {"pkg/__init__.py": b"", "pkg/utils.py": UTILS, **(files or {})}
     source = textwrap.dedent(text).encode()
-    return list(PythonScanner(every.get).scan("pkg/own.py", source))
+    found, _ = PythonScanner(every.get).scan("pkg/own.py", source)
+    return found
 
 
 def admitted(found: Found) -> str:

@@ -14,7 +14,8 @@ def gates(text: str) -> list[Found]:
     """The gates of a module."""
     source = textwrap.dedent(text).encode()
     files = {"pkg/__init__.py": b""}
-    return list(PythonScanner(files.get).scan("pkg/own.py", source))
+    found, _ = PythonScanner(files.get).scan("pkg/own.py", source)
+    return found
 
 
 def admitted(found: Found) -> list[str]:

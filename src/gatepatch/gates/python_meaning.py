@@ -580,7 +580,7 @@ class Evaluator:
             if all(isinstance(value, Const) for value in known):
                 text = "".join(str(value.value) for value in known if isinstance(value, Const))
                 return Const(text, any(map(of_device, known)))
-            return self.opaque(ast.unparse(self._put_in(node, frame)), parts=known)
+            return self.opaque(self._with_known(node, frame), parts=known)
 
         return lift(join, values)
 
@@ -634,17 +634,21 @@ class Evaluator:
         if names.isdisjoint(frame.values):
             text = self.package.once(ast.unparse, node)
         else:
-            text = ast.unparse(self._put_in(node, frame))
+            text = self._with_known(node, frame)
         for name in sorted(names - self.package.once(bound_in, node)):
             if frame.is_local(name) and of_device(self._name(name, frame)):
                 return Opaque(text, _not_followed(text))
         smells = self.package.smells(frame.module, node)
         return Opaque(text, _not_followed(text) if smells else "")
 
-    def _put_in(self, node: ast.expr, frame: Frame) -> ast.expr:
+    def _with_known(self, node: ast.expr, frame: Frame) -> str:
+        """The text of an expression with what is known put in."""
         names = self.package.once(names_in, node)
         texts = {name: text_of(value) for name, value in frame.values.items() if name in names}
-        return _Renamed(texts).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+        try:
+            return ast.unparse(_Renamed(texts).visit(copy.deepcopy(node)))
+        except ValueError:  # before Python 3.12 an f-string holds no text that has a backslash
+            return ast.unparse(node)
 
     def opaque(self, text: str, *, parts: Sequence[Value], name: str = "") -> Opaque:
         """A value that is not known, and why it may hide a test of the architecture."""

@@ -16,7 +16,7 @@ SMELL = re.compile(
 """Identifiers that may stand for a test of the architecture."""
 
 _EXACT = re.compile(
-    r"((cc|sm|device|cuda|gpu|capability)_?)?(major|minor)|sm|cc|(sm_)?arch_(num(ber)?|int)"
+    r"((cc|sm|device|dev|cuda|gpu|capability|cap|compute|arch)_?)?(major|minor)|sm|cc|(sm_)?arch_(num(ber)?|int)"
 )
 """Names that stand for a part of the compute capability, unless they are a version's."""
 
@@ -409,7 +409,7 @@ def read_module(path: str, tree: ast.Module, source: bytes | None = None) -> Mod
         source: Its text, if it is at hand: what that has not is not looked for in all of its syntax.
     """
     walruses = source is None or b":=" in source
-    outer = source is None or any(word in source for word in _OUTER)
+    outer = source is None or _binds_outside(source)
     module = Module(path, tree, walruses=walruses, outer=outer)
     for statement in tree.body:
         bind(module, statement, module.bindings)
@@ -430,6 +430,18 @@ def statements_in(node: ast.AST) -> Iterator[ast.AST]:
         for name in part._fields:
             if name in _BLOCKS:
                 todo += getattr(part, name)
+
+
+def _binds_outside(source: bytes) -> bool:
+    """Whether a statement may bind names outside of its function: not where a text speaks of it."""
+    for word in _OUTER:
+        place = source.find(word)
+        while place >= 0:
+            before = source[source.rfind(b"\n", 0, place) + 1 : place].strip()
+            if not before or before.endswith((b";", b":")) or b"\r" in before:
+                return True
+            place = source.find(word, place + 1)
+    return False
 
 
 def local_bindings(module: Module, function: FunctionNode) -> dict[str, list[Binding]]:

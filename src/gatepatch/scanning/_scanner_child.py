@@ -1,7 +1,7 @@
 """A scanner in a process of its own: reads jobs from standard input, writes results.
 
 Started as ``python -m gatepatch.scanning._scanner_child``; each line of its input is a JSON list of
-``[distribution, path, file]``; each is answered by one line.
+``[distribution, path, file, predicates]``; each is answered by one line.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def main() -> int:
     scanners: dict[str, Scanner] = {}
     for line in sys.stdin:
         answers: list[Any] = []
-        for key, path, file in json.loads(line):
+        for key, path, file, given in json.loads(line):
             if key not in scanners:
                 scanners = {key: Scanner(Path(key.partition("\0")[0]))}
-            answers.append(scanners[key].scan(path, file))
+            answers.append(scanners[key].scan(path, file, given))
         sys.stdout.write(json.dumps(answers, separators=(",", ":")) + "\n")
         sys.stdout.flush()
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from gatepatch.arch import TABLE
 from gatepatch.errors import RefusedError
 from gatepatch.gates.cuda_settled import Outside
 from gatepatch.scanning import cuda, host
+from gatepatch.scanning.borrowed import Given
 from gatepatch.scanning.c_text import Outline, without_directives, without_template_arguments
 from gatepatch.scanning.found import ANSWERS, Found, admission
 from gatepatch.scanning.included import Headers
@@ -40,17 +41,26 @@ class Scanner:
         except (OSError, ValueError):
             return None
 
-    def scan(self, path: str, file: str) -> dict[str, Any]:
-        """Scan one file: its tree, its gates, and what is wrong with it."""
+    def scan(self, path: str, file: str, given: Given | None = None) -> dict[str, Any]:
+        """Scan one file: its tree, its gates, and what is wrong with it.
+
+        Args:
+            path: The file, relative to where the distribution is imported from.
+            file: The file.
+            given: Predicates of other files, where only what hangs on those is looked for.
+        """
         try:
             data = Path(file).read_bytes()
         except OSError as error:
             return {"tree": "own", "gates": [], "problem": error.strerror or str(error)}
+        scan: Iterable[Found]
         answer: dict[str, Any] = {"tree": tree_of(path, data[:_HEAD]), "gates": []}
         read: set[str] = set()
         try:
             if path.endswith(PYTHON):
-                scan = self._python.scan(path, data)
+                scan, lends = self._python.scan(path, data, given)
+                if lends:
+                    answer["lends"] = lends
             else:
                 own = answer["tree"] == "own"
                 scan = found_in_cuda(data, self._headers.of(path, read) if own else None)

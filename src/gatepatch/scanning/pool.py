@@ -13,8 +13,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-Job: TypeAlias = "tuple[str, str, str]"
-"""The folder that a distribution is imported from, a path in it, and the file."""
+from gatepatch.scanning.borrowed import Given
+
+Job: TypeAlias = "tuple[str, str, str, Given]"
+"""The folder that a distribution is imported from, a path in it, the file, and the predicates of
+other files for whose sake alone it is read, if any."""
 
 Done: TypeAlias = "tuple[Sequence[Job], list[dict[str, Any]]]"
 

@@ -7,8 +7,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 
-from gatepatch.gates.python_scope import statements_in
-from gatepatch.scanning.speaking import looked_up, speaks
+from gatepatch.gates.python_scope import name_of, statements_in
+from gatepatch.scanning.speaking import looked_up, says_so, speaks
 from gatepatch.scanning.words import Words, line_at
 
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
@@ -145,9 +145,9 @@ def _is_idle(source: bytes, start: int, end: int) -> bool:
     return _IDLE.match(source[start:end].lstrip()) is not None
 
 
-def _naming(source: bytes, names: Sequence[str]) -> list[int]:
+def naming(source: bytes, names: Sequence[str]) -> list[int]:
     """The lines that have one of some names."""
-    plain = [re.escape(n.removeprefix("?").encode()) for n in names if n[0] != "."]
+    plain = [re.escape(n.removeprefix("?").encode()) for n in names if n[0] not in ".="]
     found = set[tuple[int, int]]()
     if plain:
         pattern = re.compile(rb"\b(?:" + b"|".join(plain) + rb")\b")
@@ -159,17 +159,24 @@ def _naming(source: bytes, names: Sequence[str]) -> list[int]:
 
 
 def alias_lines(
-    source: bytes, tree: ast.Module, lines: Sequence[int]
+    source: bytes, tree: ast.Module, lines: Sequence[int], known: Set[str] = frozenset()
 ) -> tuple[list[int], frozenset[str]]:
-    """The same lines and those that name what such lines bind; and the names themselves."""
+    """The same lines and those that name what such lines bind; and the names themselves.
+
+    Args:
+        source: The file.
+        tree: Its syntax.
+        lines: The lines.
+        known: Names that stand for a test from the start.
+    """
     every = set(lines)
-    known = set(_MODELS_OWN) if any(word in source for word in _MODELS) else set()
+    known = {*known, *(_MODELS_OWN if any(word in source for word in _MODELS) else ())}
     for _ in range(_ROUNDS):
         fresh = set(_bound(tree.body, sorted(every), frozenset(known))) - known
         if not fresh:
             break
         known |= fresh
-        every.update(_naming(source, sorted(fresh)))
+        every.update(naming(source, sorted(fresh)))
     return sorted(every), frozenset(known)
 
 
@@ -177,7 +184,7 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: Set[str]) -> I
     """The names that statements with one of some lines bind to a test, or to what is tested.
 
     With a ``?`` before it, one that is bound to what was looked up by the architecture; with a dot,
-    an attribute of ``self``.
+    an attribute of ``self``; with a ``=``, one that is yes or no, or a function that says so.
     """
     for statement in body:
         last = statement.end_lineno or statement.lineno
@@ -192,6 +199,8 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: Set[str]) -> I
             case ast.Assign(targets=targets, value=value) if _is_test(value, known):
                 for target in targets:
                     yield from _names(target, value)
+                    if isinstance(target, ast.Name) and is_answer(value, known):
+                        yield f"={target.id}"
             case ast.AnnAssign(target=target, value=ast.expr() as value) if _is_test(value, known):
                 yield from _names(target, value)
             case ast.FunctionDef() if last - statement.lineno < _LONG:
@@ -226,9 +235,11 @@ def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iter
             )
         )
     ):
-        yield function.name
-        if _is_method(function):
-            yield f".{function.name}"
+        answers = all(is_answer(value, known | own) for value in returned)
+        for name in (function.name, *([f".{function.name}"] if _is_method(function) else ())):
+            yield name
+            if answers:
+                yield f"={name}"
     elif small and any(looked_up(value, known) for value in returned):
         yield f"?{function.name}"
 
@@ -250,6 +261,28 @@ def _is_answer(value: ast.expr, own: Set[str]) -> bool:
             return True
         case ast.BoolOp(values=values):
             return isinstance(values[0], ast.Compare | ast.UnaryOp | ast.Call | ast.Name)
+    return False
+
+
+def is_answer(value: ast.expr, known: Set[str]) -> bool:
+    """Whether a value is yes or no, by its form and by what it calls.
+
+    Args:
+        value: The value.
+        known: Names that stand for a test, and, with a ``=`` before them, those that are yes or no.
+    """
+    match value:
+        case ast.Constant(value=bool()) | ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Name(id=name):
+            return f"={name}" in known
+        case ast.BoolOp(values=values):
+            return any(is_answer(one, known) for one in values)
+        case ast.IfExp(body=one, orelse=other):
+            return is_answer(one, known) and is_answer(other, known)
+        case ast.Call(func=func):
+            name = name_of(func)
+            return name == "bool" or f"={name}" in known or says_so(name)
     return False
 
 

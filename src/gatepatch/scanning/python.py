@@ -6,21 +6,25 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from gatepatch.gates.python_prover import State
 from gatepatch.gates.python_scope import hides, name_of
 from gatepatch.gates.python_source import Expression, Source
 from gatepatch.scanning import names
+from gatepatch.scanning.borrowed import Given, imported, lent
 from gatepatch.scanning.found import Found
-from gatepatch.scanning.prefilter import alias_lines, python_lines
+from gatepatch.scanning.prefilter import alias_lines, naming, python_lines
 from gatepatch.scanning.python_guards import Statements
 from gatepatch.scanning.python_meaning import Modules
 from gatepatch.scanning.python_paths import passed
 from gatepatch.scanning.python_tables import listed
 from gatepatch.scanning.python_verdicts import ScanMeaning
 from gatepatch.scanning.records import Kind
-from gatepatch.scanning.speaking import speaks
+from gatepatch.scanning.speaking import says_so, speaks
 from gatepatch.verdict import Verdict
+
+Gates: TypeAlias = "tuple[list[Found], list[str]]"
 
 _KEPT = 1_000_000
 """How many bytes of source are kept as syntax."""
@@ -49,15 +53,20 @@ class PythonScanner:
         self._bytes += len(data or b"")
         return data
 
-    def scan(self, path: str, data: bytes) -> Iterator[Found]:
-        """Yield the gates of a file, in order.
+    def scan(self, path: str, data: bytes, given: Given | None = None) -> Gates:
+        """The gates of a file, in order, and its predicates that other files may ask.
+
+        Args:
+            path: The file.
+            data: Its text.
+            given: Predicates of other files; only what hangs on those is looked for.
 
         Raises:
             RefusedError: It does not parse, or is not UTF-8.
         """
         lines = python_lines(data)
-        if not lines:
-            return iter(())
+        if not lines and not given:
+            return [], []
         source = Source(path, data)
         lines, aliases = alias_lines(data, source.tree, lines)
         # What other files say is kept for the next one, and syntax takes some fifty times its text.
@@ -65,13 +74,24 @@ class PythonScanner:
         if self._bytes > _KEPT:
             self._meaning = self._fresh()
         state = State(path, source.tree, self._read, {}, self._meaning, data)
+        if given:
+            asked = imported(state.package, state.module, data, given)
+            if not asked:
+                return [], []
+            asking = naming(data, sorted(asked))
+            every, aliases = alias_lines(data, source.tree, [*lines, *asking], aliases | asked)
+            lines = sorted({*asking, *every}.difference({*lines}.difference(asking)))
         tops = source.tops_on(lines)
         statements = Statements(source.tree)
         found = [
             *_conditions(source, tops, state, statements, aliases),
             *listed(source, tops, state.module, statements),
         ]
-        return iter(sorted(found, key=lambda one: (one.line, one.end_line)))
+        if given:
+            # What was not known before, and is not known now, is for the round that saw all lines.
+            found = [one for one in found if not one.unknown]
+        found.sort(key=lambda one: (one.line, one.end_line))
+        return found, lent(found, aliases, state.module)
 
 
 def _conditions(
@@ -98,6 +118,8 @@ def _conditions(
         verdict = meaning.verdict(top.node, frame, rejects=top.rejects)
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown
+        if verdict.unknown and _is_told_by_body(top):
+            continue
         if gate or meaning.is_for_another(verdict, top.node, frame):
             known = passed(top.node, top.functions, meaning.package)
             verdict = meaning.narrowed(verdict, known, frame, rejects=top.rejects)
@@ -116,8 +138,31 @@ def _is_condition(top: Expression, aliases: frozenset[str]) -> bool:
             return True
         case ast.Name() | ast.Attribute() | ast.BinOp(op=ast.BitAnd()):
             return top.tested
+        case ast.Call():
+            return top.tested or _is_predicate(top.node, aliases)
+    return False
+
+
+def _is_predicate(call: ast.Call, aliases: frozenset[str]) -> bool:
+    """Whether a call is of a predicate, as far as its name or the file says."""
+    name = name_of(call.func)
+    if says_so(name):
+        return True
+    match call.func:
+        case ast.Name():
+            return f"={name}" in aliases
+        case ast.Attribute(value=ast.Name(id="self" | "cls")):
+            return f"=.{name}" in aliases
+        case ast.Attribute(value=ast.Name(id=base)):
+            return f"={base}.{name}" in aliases
+    return False
+
+
+def _is_told_by_body(top: Expression) -> bool:
+    """Whether an expression is a predicate for what it is defined as alone: not by its name or place."""
+    match top.node:
         case ast.Call(func=func):
-            return top.tested or names.predicate(name_of(func)) is not None
+            return not top.tested and names.predicate(name_of(func)) is None
     return False
 
 

@@ -13,7 +13,7 @@ from gatepatch.arch import TABLE, Arch
 from gatepatch.environment import Environment
 from gatepatch.errors import Problem, TargetError, UsageError
 from gatepatch.metadata import canonical_name, metadata_in
-from gatepatch.scanning import cache, pool
+from gatepatch.scanning import borrowed, cache, pool
 from gatepatch.scanning.found import leaves_out
 from gatepatch.scanning.one_file import read_back
 from gatepatch.scanning.records import KINDS, Finding, Folded, Scanned, ScanResult, Tree
@@ -85,6 +85,11 @@ class _Part:
     cached: int = 0
     fresh: bool = False
     problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """What a job names it by."""
+        return f"{self.target.location.base}\0{self.target.distribution}"
 
 
 def scan(
@@ -158,22 +163,45 @@ def _part(target: Target, query: Query) -> _Part:
 def _fill(parts: Sequence[_Part], query: Query, progress: Progress) -> None:
     """Scan the files of which nothing is known."""
     jobs: list[tuple[pool.Job, int]] = []
+    fresh: dict[str, set[str]] = {}
     for part in parts:
-        base = str(part.target.location.base)
         missing = [file for file in part.files if file.path not in part.results]
         part.fresh = bool(missing)
+        fresh[part.key] = {file.path for file in missing if file.path.endswith(PYTHON)}
         # Python files last, in order: neighbours import from each other.
         for file in sorted(missing, key=lambda f: (f.path.endswith(PYTHON), f.path)):
-            jobs.append(((base + "\0" + part.target.distribution, file.path, file.file), file.size))
-    by_key = {f"{part.target.location.base}\0{part.target.distribution}": part for part in parts}
-    work = list(pool.batches(jobs))
+            jobs.append(((part.key, file.path, file.file, {}), file.size))
+    by_key = {part.key: part for part in parts}
     total, done = len(jobs), 0
-    processes = min(query.processes or _cores(), len(work))
-    for batch, answers in pool.run(work, processes) if work else ():
-        for (key, path, _), answer in zip(batch, answers, strict=True):
+    for batch, answers in _run(jobs, query):
+        for (key, path, _, _), answer in zip(batch, answers, strict=True):
             by_key[key].results[path] = answer
         done += len(batch)
         progress(done, total)
+    _fill_again(by_key, fresh, query)
+
+
+def _fill_again(by_key: Mapping[str, _Part], fresh: Mapping[str, set[str]], query: Query) -> None:
+    """Look for what hangs on predicates of other files, which are known by now."""
+    for _ in range(borrowed.ROUNDS):
+        jobs: list[tuple[pool.Job, int]] = []
+        for key, part in by_key.items():
+            users = borrowed.users(part.files, part.results, fresh[key])
+            for file in part.files:
+                if given := users.get(file.path):
+                    jobs.append(((key, file.path, file.file, given), file.size))
+        lending: dict[str, set[str]] = {key: set() for key in by_key}
+        for batch, answers in _run(jobs, query):
+            for (key, path, _, _), answer in zip(batch, answers, strict=True):
+                if borrowed.join(by_key[key].results[path], answer):
+                    lending[key].add(path)
+        fresh = lending
+
+
+def _run(jobs: Sequence[tuple[pool.Job, int]], query: Query) -> Iterator[pool.Done]:
+    """Do jobs in processes."""
+    if work := list(pool.batches(jobs)):
+        yield from pool.run(work, min(query.processes or _cores(), len(work)))
 
 
 def _cores() -> int:

@@ -57,7 +57,9 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
             return name in aliases or (f"!{name}" not in aliases and says(name, name))
         case ast.Attribute(attr=name, value=ast.Name(id="self" | "cls")) if f".{name}" in aliases:
             return True
-        case ast.Attribute(attr=name) if name in _FACTS or _COUNT.fullmatch(name):
+        case ast.Attribute(attr=name, value=ast.Name(id=base)) if f"{base}.{name}" in aliases:
+            return True
+        case ast.Attribute(attr=name) if name in _FACTS or is_count(name):
             return False
         case ast.Attribute(attr=name, value=value):
             said = f"!{name}" not in aliases and says(name, _dotted(node))
@@ -110,11 +112,21 @@ def says(name: str, whole: str) -> bool:
         return True
     if _OTHER.search(name):
         return False
-    if _COUNT.fullmatch(name) or not hides(name, of=whole):
+    if is_count(name) or not hides(name, of=whole):
         return False
     if _NUMBERED.search(name) and not names.is_number(name):
         return names.predicate(name) is not None or _ASKING.search(name) is not None
     return True
+
+
+def is_count(name: str) -> bool:
+    """Whether a name is that of a number of multiprocessors."""
+    return _COUNT.fullmatch(name) is not None
+
+
+def says_so(name: str) -> bool:
+    """Whether a name is that of a predicate of the architecture."""
+    return names.predicate(name) is not None or is_support(name)
 
 
 def is_support(name: str) -> bool:

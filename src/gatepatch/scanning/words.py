@@ -17,10 +17,14 @@ class Words:
     def __init__(self, words: Sequence[bytes]):
         self._matcher = BytesAhoCorasick(words)
 
+    def places(self, source: bytes) -> Sequence[tuple[int, int, int]]:
+        """Which word stands where: its number, and where it begins and ends."""
+        return self._matcher.find_matches_as_indexes(source)
+
     def lines(self, source: bytes) -> Iterator[tuple[int, int]]:
         """Yield where each line that has a word begins and ends, in order."""
         end = -1
-        for _, place, _ in self._matcher.find_matches_as_indexes(source):
+        for _, place, _ in self.places(source):
             if place > end:
                 start, end = line_at(source, place)
                 yield start, end
