@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import Node, and_, or_
+from gatepatch.gates.python_changes import changed_in
 from gatepatch.gates.python_scope import (
     Binding,
     FunctionNode,
@@ -371,6 +372,9 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
     first, *rest = body
     for name, value in _walruses(first) if frame.module.walruses else ():
         frame = frame.bound(name, evaluator.value(value, frame))
+    if isinstance(first, ast.Assign | ast.AugAssign | ast.Expr):
+        for name in evaluator.package.once(changed_in, first) & frame.values.keys():
+            frame = frame.bound(name, Opaque(name, hides(name)))
     match first:
         case ast.Return(value=returned):
             return evaluator.value(returned, frame) if returned is not None else Const(None)

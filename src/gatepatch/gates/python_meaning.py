@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeGuard
 from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import BUDGET, Bool, TooManyStepsError, and_, atom, atoms, not_, or_
 from gatepatch.gates import python_calls
+from gatepatch.gates.python_changes import changed_in
 from gatepatch.gates.python_scope import (
     Assigned,
     Binding,
@@ -230,6 +231,17 @@ class Evaluator:
         """Whether an alias of it is followed, whatever names are in it."""
         return isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict)
 
+    def is_changed(self, name: str, first: Value, frame: Frame) -> bool:
+        """Whether a collection is another one than it was first; an empty one is there to be."""
+        match first:
+            case Const(value=list() | dict() | set() | frozenset() as made):
+                pass
+            case Opaque(held=Held(items=Mapping() as made)):
+                pass
+            case _:
+                return False
+        return not made or name in self.package.once(changed_in, frame.module.tree)
+
     def device(self, constant: Any) -> Value:
         """An answer of the device."""
         self.asked = True
@@ -379,7 +391,8 @@ class Evaluator:
             case Assigned(value=value):
                 if isinstance(value, ast.Constant):
                     return Const(value.value)
-                return self._followed(name, value, frame)
+                first = self._followed(name, value, frame)
+                return Opaque(name, hides(name)) if self.is_changed(name, first, frame) else first
             case Element(value=value, index=index):
                 whole = self._followed(name, value, frame)
                 return lift(lambda v: _element(name, v[0], index), [whole])

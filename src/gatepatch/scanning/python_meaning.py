@@ -229,6 +229,10 @@ class ByName(Free):
         """Whether a function that is called is looked into: one that is as short as a predicate."""
         return (node.end_lineno or node.lineno) - node.lineno < self.tallest
 
+    def is_changed(self, name: str, first: Value, frame: Frame) -> bool:
+        """Whether a collection is another one later: read as it was first, as a person would."""
+        return False
+
     def remembered(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
         """A value that is worked out once, and whether that was by its name."""
         if (known := self._shared.get(key)) is not None:
