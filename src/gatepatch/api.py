@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from gatepatch.arch import Arch
     from gatepatch.authoring.made import Made
     from gatepatch.cachecheck import Finding
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from gatepatch.scanning.against import Comparison
     from gatepatch.scanning.chosen import Chosen
     from gatepatch.scanning.records import ScanResult
-    from gatepatch.scanning.scan import Query
+    from gatepatch.scanning.scan import Narrowed, Query
     from gatepatch.spec import PatchSet
     from gatepatch.transaction import Recovered
     from gatepatch.trials.record import Trial
@@ -600,7 +602,15 @@ def scan(
     result = scanning.scan(
         find_environment(python=python, prefix=prefix),
         distributions,
-        _query(sm, like, everything, kinds, paths, within, cached),
+        _query(
+            sm,
+            like=like,
+            everything=everything,
+            kinds=kinds,
+            paths=paths,
+            within=within,
+            cached=cached,
+        ),
         progress,
     )
     return writing.write(result, files)
@@ -611,22 +621,17 @@ def scan_to_set(
     distributions: Sequence[str] = (),
     *,
     sm: str,
-    like: str | None = None,
     admit: Sequence[str] = (),
     python: PathLike | None = None,
     prefix: PathLike | None = None,
-    everything: bool = False,
-    kinds: Sequence[str] = (),
-    paths: Sequence[str] = (),
-    within: Sequence[str] = (),
-    cached: bool = True,
     output: PathLike = "patches",
     progress: Callable[[int, int], None] = lambda done, total: None,
+    **narrowed: Unpack[Narrowed],
 ) -> Chosen:
     """Write a patch set that opens the gates that ``scan`` shows, where an engine can.
 
     Its reasons are left for you to give; until then it is not applied. The arguments are those
-    of ``scan``, and:
+    of ``scan``, without its files, and:
 
     Args:
         name: The set's name.
@@ -643,7 +648,7 @@ def scan_to_set(
 
     options = chosen.Options(name=name, admit=_archs(admit, "--admit"), output=Path(output))
     options.check()
-    query = _query(sm, like, everything, kinds, paths, within, cached)
+    query = _query(sm, **narrowed)
     workspace = _workspace(python, prefix)
     result = scanning.scan(workspace.environment, distributions, query, progress)
     return chosen.write_set(workspace, result, query, options, progress)
@@ -654,19 +659,14 @@ def scan_against(
     distributions: Sequence[str] = (),
     *,
     sm: str,
-    like: str | None = None,
     python: PathLike | None = None,
     prefix: PathLike | None = None,
-    everything: bool = False,
-    kinds: Sequence[str] = (),
-    paths: Sequence[str] = (),
-    within: Sequence[str] = (),
-    cached: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    **narrowed: Unpack[Narrowed],
 ) -> Comparison:
     """Compare the gates of an environment with another's: what an upgrade changes.
 
-    The arguments are those of ``scan``, and:
+    The arguments are those of ``scan``, without its files, and:
 
     Args:
         other: The folder or the interpreter of another environment, a wheel, or a folder of
@@ -683,30 +683,23 @@ def scan_against(
         find_environment(python=python, prefix=prefix),
         Path(other),
         distributions,
-        _query(sm, like, everything, kinds, paths, within, cached),
+        _query(sm, **narrowed),
         progress,
     )
 
 
-def _query(
-    sm: str,
-    like: str | None,
-    everything: bool,
-    kinds: Sequence[str],
-    paths: Sequence[str],
-    within: Sequence[str],
-    cached: bool,
-) -> Query:
+def _query(sm: str, **narrowed: Unpack[Narrowed]) -> Query:
     from gatepatch.scanning.scan import Query
 
+    like = narrowed.get("like")
     return Query(
         sm=_archs(sm, "--sm")[0],
         like=_archs(like, "--like")[0] if like is not None else None,
-        everything=everything,
-        kinds=tuple(kinds),
-        paths=tuple(paths),
-        within=tuple(within),
-        cached=cached,
+        everything=narrowed.get("everything", False),
+        kinds=tuple(narrowed.get("kinds", ())),
+        paths=tuple(narrowed.get("paths", ())),
+        within=tuple(narrowed.get("within", ())),
+        cached=narrowed.get("cached", True),
     )
 
 

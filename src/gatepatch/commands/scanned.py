@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from gatepatch import api
 from gatepatch.commands.new import print_next
 from gatepatch.errors import UsageError
 from gatepatch.report import Printer, document
+from gatepatch.scanning.scan import Narrowed
 from gatepatch.scanning.table import one_line
 
 if TYPE_CHECKING:
     from gatepatch.scanning.chosen import Chosen
 
 
-class Asked(TypedDict):
+class Asked(Narrowed):
     """What a scan is asked for, as the functions of the library take it."""
 
     sm: str
-    like: str | None
     python: str | None
     prefix: str | None
-    everything: bool
-    kinds: list[str]
-    paths: list[str]
-    within: list[str]
-    cached: bool
 
 
 def asked(options: Namespace, sm: str) -> Asked:

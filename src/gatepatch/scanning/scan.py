@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from gatepatch.arch import TABLE, Arch
 from gatepatch.environment import Environment
@@ -25,6 +25,17 @@ WRITTEN_FOR = (Arch(9, 0), Arch(10, 0), Arch(10, 3))
 against another one."""
 
 Progress = Callable[[int, int], None]
+
+
+class Narrowed(TypedDict, total=False):
+    """The fields of a query beside ``sm``, as a caller gives them."""
+
+    like: str | None
+    everything: bool
+    kinds: Sequence[str]
+    paths: Sequence[str]
+    within: Sequence[str]
+    cached: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
