@@ -164,3 +164,33 @@ def test_a_text_that_no_f_string_can_hold() -> None:
         x = 1
     """
     gates(text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    if torch.cuda.get_device_capability() != (10, 0):\n        return False\n    return all(map(has, needs))",
+        "    return x.is_cuda and x.ndim == 2 and torch.cuda.get_device_capability() == (10, 0)",
+        "    if hip:\n        return is_other_supported()\n    return torch.cuda.get_device_capability() == (10, 0)",
+    ],
+)
+def test_predicates_of_more_forms(body: str) -> None:
+    text = f"import torch\n\ndef fits(x, m, n, k, *, needs):\n{body}\n\n\n\n\n\n\n\n\n\nready = fits(x, 1, 2, 3, needs=())\n"
+    found = gates(text)[-1]
+    assert (found.line, found.text) == (text.count("\n"), "fits(x, 1, 2, 3, needs=())")
+
+
+def test_a_file_that_does_nothing_else() -> None:
+    text = """
+    class Backend:
+        def __init__(self, device):
+            self.pdl = device_support_pdl(device)
+    """
+    utils = (
+        b"import torch\ndef device_support_pdl(device):\n"
+        b"    return torch.cuda.get_device_capability(device)[0] >= 9\n"
+    )
+    files = {"pkg/__init__.py": b"", "pkg/utils.py": utils}
+    source = "from pkg.utils import device_support_pdl\n" + textwrap.dedent(text)
+    (found,), _ = PythonScanner(files.get).scan("pkg/own.py", source.encode())
+    assert found.text == "device_support_pdl(device)"

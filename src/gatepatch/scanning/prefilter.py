@@ -52,6 +52,9 @@ _TESTED = re.compile(
     rb"[=!<>]=|[<>]|\b(?:if|elif|else|while|assert|and|or|not|in|is|return|for|lambda|case)\b"
     rb"|[\[{@]|(?<!\w)\( *\d|\bsupport\w* *=|\.(?:starts|ends)with\b"
 )
+_ASKED = re.compile(
+    rb"(?:archs?_(?:is_)?support\w*|archs?_supported|supports?_pdl|pdl_support\w*)\("
+)
 _CALL = rb"[\w.]+(?:\([\w., =\"]*\))*(?:\.\w+(?:\([\w., \"]*\))?)*"
 _BOUND = re.compile(
     rb" *((?:\w+\.)*\w+(?:, ?\w+)*)(?: *: *[\w.| ,\"]+)?(?: *= *(?:" + _CALL + rb"|\"\"))? *,?$"
@@ -69,12 +72,18 @@ _MODELS = (b"ForCausalLM", b"ForConditionalGeneration", b"_config.architectures"
 _MODELS_OWN = ("!arch", "!archs", "!arches", "!arch_list", "!architecture")
 """Names that then stand for one of those, with a ``!`` before them."""
 
+_ANSWERS = re.compile(
+    r"bool|all|any|callable|isinstance|hasattr|_*(?:is|has|can|should|uses?|supports?|needs?)_\w+"
+    r"|\w+_(?:supported|available|enabled|eligible|applies|ready)"
+)
+"""Names of functions that say yes or no."""
+
 _ROUNDS = 2
 _SMALL = 12
 """Functions of so many lines are followed to where they are called."""
 _LONG = 30
 """And of so many, if they say yes or no, and do so of few things."""
-_FEW = 3
+_FEW = 6
 
 
 def may_hold_directives(source: bytes) -> bool:
@@ -106,7 +115,7 @@ def _hands_on(line: bytes) -> bool:
     bare = _TEXT.sub(b'""', line).partition(b"#")[0].rstrip()
     if _SIGNATURE.match(bare):
         return True
-    if _TESTED.search(bare):
+    if _TESTED.search(bare) or _ASKED.search(bare):
         return False
     if not _PYTHON.search(bare):
         return True
@@ -257,10 +266,11 @@ def _is_answer(value: ast.expr, own: Set[str]) -> bool:
             return name in own
         case ast.Constant(value=bool()) | ast.Compare() | ast.UnaryOp(op=ast.Not()):
             return True
-        case ast.Call(func=ast.Name(id="bool")):
-            return True
+        case ast.Call(func=func):
+            return _ANSWERS.fullmatch(name_of(func)) is not None
         case ast.BoolOp(values=values):
-            return isinstance(values[0], ast.Compare | ast.UnaryOp | ast.Call | ast.Name)
+            first = ast.Compare | ast.UnaryOp | ast.Call | ast.Name | ast.Attribute
+            return isinstance(values[0], first)
     return False
 
 
@@ -282,7 +292,7 @@ def is_answer(value: ast.expr, known: Set[str]) -> bool:
             return is_answer(one, known) and is_answer(other, known)
         case ast.Call(func=func):
             name = name_of(func)
-            return name == "bool" or f"={name}" in known or says_so(name)
+            return f"={name}" in known or _ANSWERS.fullmatch(name) is not None or says_so(name)
     return False
 
 
