@@ -53,7 +53,65 @@ def test_it_depends_on_what_is_free(text: str, expected: str) -> None:
     assert told(found[-1].verdict) == expected
 
 
+CASES = (
+    "CASES = {('sm_100a', 1): (4, 8), ('sm_100a', 2): (16,), ('sm_120a', 1): (4,)}\n"
+    "SEEN = (('sm_100a', 148), ('sm_120a', 188))\n"
+)
+FREE += [
+    pytest.param(
+        CASES
+        + "def f(arch, n, batch):\n    return batch in CASES.get((arch, n), ()) and arch != 'x'\n",
+        "no no depends depends",
+        id="under a tuple that names the architecture, and something else",
+    ),
+    pytest.param(
+        CASES
+        + "def f(plan):\n    if not any(key[:2] == (plan.arch, plan.sm_count) for key in SEEN):\n        raise X\n",
+        "yes yes depends depends",
+        id="a part of a key, and the architecture beside something else",
+    ),
+    pytest.param(
+        "RULES = {('sm_100a', 1): 2, ('sm_120a', 3): 4}\n"
+        "def f(arch):\n    for (served, n), rule in RULES.items():\n"
+        "        if served == arch:\n            return rule\n",
+        "no no depends depends",
+        id="a part of the keys that a loop goes over",
+    ),
+    pytest.param(
+        "import torch\ndef can(major, minor):\n    try:\n        from compiler import Targets\n"
+        "        for name in (f'sm_{major}{minor}a', f'sm_{major}{minor}'):\n"
+        "            if name in Targets:\n                return True\n        return False\n"
+        "    except ImportError:\n        return False\n"
+        "def f(device):\n    cc = torch.cuda.get_device_capability(device)\n"
+        "    if cc[0] < 10 or not can(*cc):\n        raise X\n",
+        "yes yes depends depends",
+        id="what is installed beside the package",
+    ),
+]
+
+
 KNOWN = [
+    pytest.param(
+        "LIMITS = {'sm_100a': 4}\n"
+        "def f(arch, n):\n    most = LIMITS.get(arch) if arch is not None else None\n"
+        "    if most is None or n > 8:\n        return None\n"
+        "    if arch == 'sm_90a' or most % 2:\n        return None\n",
+        "yes yes no yes",
+        id="one of the tests that turned the caller away before",
+    ),
+    pytest.param(
+        "import torch\ndef wide(major, minor):\n    return (major, minor) in {(10, 0), (12, 0)}\n"
+        "def f(x):\n    if wide(*torch.cuda.get_device_capability(x.device)):\n        pass\n",
+        "no no yes yes",
+        id="a pair that is spread over the arguments",
+    ),
+    pytest.param(
+        "import torch\n_has_sm120 = torch.cuda.get_device_capability()[0] == 12\n"
+        "if _has_sm120:\n    try:\n        import kernels\n    except ImportError:\n"
+        "        _has_sm120 = False\nelse:\n    kernels = None\n",
+        "no no no yes",
+        id="a module's name where it is bound anew later",
+    ),
     pytest.param(
         "TABLE = {'sm_100a': [1], 'sm_120a': [2]}\n"
         "MADE = {arch: sorted(rows(one)) for arch, one in TABLE.items()}\n"
@@ -98,6 +156,20 @@ KNOWN = [
 def test_it_is_the_same_whatever_is_free(text: str, expected: str) -> None:
     found = [one for one in gates(text) if one.kind != "table"]
     assert told(found[-1].verdict) == expected
+
+
+def test_a_list_of_a_models_classes_is_none() -> None:
+    text = "def f(config):\n    archs = list(config.architectures)\n    return any('Llama' in arch for arch in archs)\n"
+    assert not gates(text)
+
+
+def test_what_is_filled_in_where_it_was_not_kept_is_none() -> None:
+    text = (
+        "import torch\nROWS = {'sm_100a': [1]}\nKEPT = {(arch, 1): make(rows) for arch, rows in ROWS.items()}\n"
+        "def f(arch, n):\n    entry = KEPT.get((arch, n))\n"
+        "    if entry is None:\n        entry = KEPT[(arch, n)] = make(arch)\n    return entry\n"
+    )
+    assert [found.kind for found in gates(text)] == ["table"]
 
 
 def test_whether_something_is_in_a_cache_is_none() -> None:

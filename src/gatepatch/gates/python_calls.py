@@ -107,7 +107,7 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
             truths = map(truth, elements)
             function = or_(*truths) if name == "any" else and_(*truths)
             return from_bool(function, device=any(map(of_device, elements)))
-    args = [evaluator.value(arg, frame) for arg in node.args]
+    args = _given(evaluator, node, frame)
     keywords = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
     first = args[0] if args else None
     if last == "partial" and isinstance(first, Callee):
@@ -141,6 +141,19 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
         ),
         [callee, *args, *keywords.values()],
     )
+
+
+def _given(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value]:
+    """The arguments of a call, one by one: a pair that is spread is two of them."""
+    args: list[Value] = []
+    for arg in node.args:
+        if isinstance(arg, ast.Starred):
+            spread = evaluator.value(arg.value, frame)
+            if isinstance(spread, Const) and isinstance(spread.value, tuple | list):
+                args += [Const(part, spread.device) for part in spread.value]
+                continue
+        args.append(evaluator.value(arg, frame))
+    return args
 
 
 def called(evaluator: Evaluator, name: str, callee: Callee) -> Value:
@@ -273,6 +286,8 @@ def _inlined(
             frame = frame.bound(parameter, value)
         found = _run(evaluator, body, frame)
     except _NotFollowedError as error:
+        if error.statement is not None and evaluator.asks_outside(callee, error.statement):
+            return replace(opaque, held=Held(among=(True, False)))
         return Opaque(opaque.text, f"{name}(): {error}" if tests else "")
     finally:
         evaluator.depth -= 1
@@ -362,7 +377,16 @@ def _arguments(
 
 
 class _NotFollowedError(Exception):
-    """A statement whose effect is not worked out."""
+    """A statement whose effect is not worked out.
+
+    Args:
+        message: Why not.
+        statement: The statement, if it is one by itself.
+    """
+
+    def __init__(self, message: str, statement: ast.stmt | None = None):
+        super().__init__(message)
+        self.statement = statement
 
 
 def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
@@ -407,7 +431,7 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
             return _run(evaluator, rest, frame.bound(name, Callee(first, frame)))
         case ast.AnnAssign() | ast.Expr() | ast.Pass() | ast.Global() | ast.Nonlocal():
             return _run(evaluator, rest, frame)
-    raise _NotFollowedError(f"its statement on line {first.lineno} is not followed")
+    raise _NotFollowedError(f"its statement on line {first.lineno} is not followed", first)
 
 
 def _branch(

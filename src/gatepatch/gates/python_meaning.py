@@ -227,6 +227,10 @@ class Evaluator:
         """Whether a function that tests nothing is looked into for what it returns."""
         return False
 
+    def asks_outside(self, callee: Callee, statement: ast.stmt) -> bool:
+        """Whether a statement that is not followed depends on what is installed beside the package."""
+        return False
+
     def is_display(self, node: ast.expr) -> bool:
         """Whether an alias of it is followed, whatever names are in it."""
         return isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict)

@@ -113,6 +113,8 @@ def _conditions(
     for start, stop, top in sorted(candidates, key=lambda found: (found[0], -found[1])):
         if start < end:
             continue  # inside a gate that is listed already
+        if statements.fills(top):
+            continue
         top = replace(top, rejects=statements.rejects(top))
         frame = state.frame(top.functions, top.bound)
         verdict = meaning.verdict(top.node, frame, rejects=top.rejects)

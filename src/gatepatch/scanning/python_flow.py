@@ -207,7 +207,31 @@ class Flow(Shapes):
                 value = super()._value(node, frame)
                 found = self._here(name, node, frame) if reason(value) else None
                 return value if found is None else found
+            case ast.Name(id=name) if (
+                not (frame.locals or frame.values or frame.hidden)
+                and len(frame.module.bindings.get(name, ())) > 1
+                and hasattr(node, "lineno")
+            ):
+                value = super()._value(node, frame)
+                found = self._at_top(name, node, frame) if reason(value) else None
+                return value if found is None else found
         return super()._value(node, frame)
+
+    def _at_top(self, name: str, node: ast.Name, frame: Frame) -> Value | None:
+        """What a module's name is at a place outside of functions; None where that cannot be told."""
+        body = frame.module.tree.body
+        if any(True for _ in functions_around(body, node.lineno)):
+            return None
+        place = (frame.module, name, node.lineno)
+        expression = self.package.asked(place, lambda: self._up_to(name, node.lineno, body))
+        if expression is None or expression in self._active or self.depth >= self.deepest:
+            return None
+        return self.again(expression, frame)
+
+    def _up_to(self, name: str, line: int, body: Sequence[ast.stmt]) -> ast.expr | None:
+        walk = _Walk(name, line, self)
+        walk.block(body, _UNTOLD)
+        return walk.found.value if isinstance(walk.found, _Known) else None
 
     def _is_counter(self, name: str, node: ast.Name, frame: Frame) -> bool:
         """Whether a name counts the turns of a loop around it, as a tile's index does."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatepatch.arch import Arch
-from gatepatch.gates.python_scope import hides
-from gatepatch.gates.python_values import Const, Opaque, Value, of_device, reason, text_of
+from gatepatch.boolean import atoms
+from gatepatch.gates.python_scope import hides, names_in
+from gatepatch.gates.python_values import (
+    Callee,
+    Const,
+    Frame,
+    Opaque,
+    Raises,
+    Value,
+    of_device,
+    reason,
+    text_of,
+)
 from gatepatch.scanning.python_givens import Givens
 from gatepatch.scanning.python_words import is_other_word
 
@@ -37,8 +49,51 @@ def _names(arch: Arch, part: Any) -> bool:
     return isinstance(part, str | tuple) and is_own(arch, part)
 
 
+def _imports(node: ast.AST) -> Mapping[str, str]:
+    """The names that a function takes from modules, and from which, named in full."""
+    found: dict[str, str] = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.ImportFrom) and part.module and not part.level:
+            found.update((alias.asname or alias.name, part.module) for alias in part.names)
+    return found
+
+
 class Free(Givens):
     """An evaluator that tells a value that depends on something else from one that is not told."""
+
+    def over_free(self, node: ast.Call, frame: Frame) -> Value | None:
+        """``any`` or ``all`` over what is not known, where each of it is free; None elsewhere."""
+        match node.args:
+            case [
+                ast.GeneratorExp(
+                    elt=part, generators=[ast.comprehension(target=target, iter=source)]
+                )
+            ]:
+                if isinstance(over := self.value(source, frame), Raises):
+                    return over
+                bound = frame
+                for name in self.package.once(names_in, target):
+                    bound = bound.bound(name, Opaque(name, hides(name)))
+                before, self.asked = self.asked, False
+                function = self.truth_of(part, bound)
+                told, self.asked = self.asked, self.asked or before
+                told = told or any(map(hides, self.package.once(names_in, target)))
+                if isinstance(function, bool) or any(one.unknown for one in atoms(function)):
+                    return None
+                if not told:
+                    return None
+                return Opaque(self.package.once(ast.unparse, node))
+        return None
+
+    def asks_outside(self, callee: Callee, statement: ast.stmt) -> bool:
+        """Whether a statement that is not followed depends on what is installed beside the package.
+
+        It speaks of a name that its function takes from there: ``for name in names: Arch[name]``.
+        """
+        imports = self.package.once(_imports, callee.node)
+        outside = {name for name, origin in imports.items() if self.package.by_name(origin) is None}
+        self.asked = True
+        return not outside.isdisjoint(self.package.once(names_in, statement))
 
     def opaque(self, text: str, *, parts: Sequence[Value], name: str = "") -> Opaque:
         """A value that is not known, and why it may hide a test of the architecture."""

@@ -228,7 +228,7 @@ class Givens(Objects):
 
     def among(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
         """A comparison with one of several constants: where they do not agree, it depends on which."""
-        if isinstance(op, ast.Eq | ast.NotEq) and not isinstance(right, Opaque):
+        if isinstance(op, ast.Eq | ast.NotEq) and isinstance(left, Opaque) and left.held:
             left, right = right, left
         if not isinstance(right, Opaque) or right.held is None or not right.held.among:
             return None
@@ -342,10 +342,10 @@ class Givens(Objects):
         """What a loop's variable may be."""
         match loop.source:
             case ast.Call(func=ast.Attribute(value=base, attr="items"), args=[], keywords=[]):
-                if len(position) != 1:
+                if not position:
                     return None
                 take = _entries if position[0] else _elements
-                position = ()
+                position = position[1:]
             case ast.Call(func=ast.Attribute(value=base, attr="values"), args=[], keywords=[]):
                 take = _entries
             case base:
@@ -403,6 +403,7 @@ def _position(target: ast.expr, name: str) -> Sequence[int] | None:
             return () if own == name else None
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             for index, part in enumerate(parts):
-                if isinstance(part, ast.Name) and part.id == name:
-                    return (index,)
+                inner = _position(part, name)
+                if inner is not None:
+                    return (index, *inner)
     return None

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from gatepatch.gates.python_source import Expression
-from gatepatch.scanning.python_refusals import refuses
+from gatepatch.scanning.python_refusals import fills_in, refuses
 from gatepatch.scanning.records import Effect, Guards
 
 _BUILT = re.compile(
@@ -41,6 +41,13 @@ class Statements:
         if not isinstance(statement, ast.If) or statement.test is not top.node:
             return False
         return refuses(statement.body, top.functions)
+
+    def fills(self, top: Expression) -> bool:
+        """Whether a condition only asks if something was kept before, which it fills in if not."""
+        statement = self.around(top.node) if top.tested else None
+        if not isinstance(statement, ast.If) or statement.test is not top.node:
+            return False
+        return fills_in(statement)
 
     def guards(self, top: Expression) -> Guards:
         """What stands under a condition."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from gatepatch.arch import Arch
@@ -28,7 +29,7 @@ from gatepatch.gates.python_values import (
 from gatepatch.scanning import names
 from gatepatch.scanning.python_free import Free, is_own
 from gatepatch.scanning.python_mappings import is_cache, is_something, items_of, keys_of, picked
-from gatepatch.scanning.python_tuples import membership, rows
+from gatepatch.scanning.python_tuples import entry_of, membership, rows, same_parts
 from gatepatch.scanning.python_words import (
     TEXT_METHODS,
     is_other_word,
@@ -173,6 +174,13 @@ def _bare(text: str) -> str:
     return text
 
 
+def _is_minor(text: str) -> bool:
+    """Whether a text is that of a minor, or of the second part of a capability."""
+    whole = text.removesuffix("[1]")
+    named = names.last_name(whole)
+    return names.is_minor(named) or (whole != text and names.is_number(named))
+
+
 def _is_named(value: Value) -> bool:
     """Whether a value that is not followed is an architecture by its name."""
     if not isinstance(value, Opaque) or not value.unknown:
@@ -257,6 +265,8 @@ class ByName(Free):
         value = self._predicated(self.value(node, frame))
         if isinstance(node, ast.Name | ast.Attribute) and _is_named(value):
             return atom(text_of(value))  # whether it was given at all
+        if isinstance(value, Opaque) and value.held and value.held.items:
+            return True
         self.raised = self.raised or (self.depth == 0 and isinstance(value, Raises))
         return truth(value)
 
@@ -279,7 +289,10 @@ class ByName(Free):
             found = self._told(node, frame) or self._called_predicate(node, frame)
             if found is not None:
                 return found
-            return self._called_again(node, self._predicated(super()._value(node, frame)), frame)
+            value = self._predicated(super()._value(node, frame))
+            if name in ("any", "all") and reason(value):
+                return self.over_free(node, frame) or value
+            return self._called_again(node, value, frame)
         return self._predicated(super()._value(node, frame))
 
     def _member(self, base: Value, name: str) -> Value:
@@ -372,10 +385,10 @@ class ByName(Free):
                 if not table.value:  # a cache, to be filled
                     return self.value(rest[0], frame) if rest else Const(None)
                 key = self.beside(self.value(asked, frame), table, ast.In())
-                if (known := rows(self, key, table)) and not known.keys:
-                    self.asked = True
-                    return self.value(rest[0], frame) if rest else Const(None, device=True)
                 default = self.value(rest[0], frame) if rest else Const(None)
+                if (known := rows(self, key, table)) is not None:
+                    self.asked = True
+                    return entry_of(table, key, known, default)
                 if isinstance(key, Const) and key.device and isinstance(default, Const):
                     return self.device(table.value.get(key.value, default.value))
         return None
@@ -434,7 +447,13 @@ class ByName(Free):
             if own and not says(name, value.text):
                 return Opaque(value.text)
         elif isinstance(value, Opaque) and is_support(names.last_name(value.text)):
-            return Opaque(value.text, f"{value.text} may test the architecture, and {_UNTOLD}")
+            if value.held is None:
+                return Opaque(value.text, f"{value.text} may test the architecture, and {_UNTOLD}")
+            if not re.search(
+                r"\(\d", value.text
+            ):  # of the device, and not of a number that is given
+                self.asked = True
+                return replace(value, text=f"{value.text} on {self.arch}")
         return value
 
     def _by_name(self, constant: Any) -> Value:
@@ -461,6 +480,8 @@ class ByName(Free):
             return self.device(isinstance(op, ast.NotEq))
         if isinstance(op, ast.In | ast.NotIn) and (found := membership(self, op, left, right)):
             return found
+        if isinstance(op, ast.Eq | ast.NotEq) and (same := same_parts(self, op, left, right)):
+            return same
         if _is_beside(op, left, right):
             return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:_LONG]))
         if isinstance(left, Opaque) and not left.unknown and isinstance(right, Const):
@@ -568,7 +589,9 @@ class ByName(Free):
                     left = self._by_name(whole)
             elif isinstance(node.op, ast.Mult) and names.is_major(name):
                 left = self._by_name(self.arch.major)
+            elif isinstance(node.op, ast.Mult) and self._named_value(left.text, ()) is not None:
+                left = self._by_name(self._named_value(left.text, ()))
         added = isinstance(node.op, ast.Add) and isinstance(left, Const)
-        if added and isinstance(right, Opaque) and names.is_minor(names.last_name(right.text)):
+        if added and isinstance(right, Opaque) and _is_minor(right.text):
             right = self._by_name(self.arch.minor)
         return super()._binary(left, right, node, frame)

@@ -60,14 +60,24 @@ def _along(
             case ast.If(test=test, body=inner, orelse=[]) if isinstance(
                 inner[-1], ast.Raise | ast.Return | ast.Continue | ast.Break
             ):
-                if _asks_whether(test) and _is_kept(test, before[index + 1 :], package):
-                    yield Passed(test, False, refuses(inner, functions))
+                for part in _parts(test, ast.Or):
+                    if _asks_whether(part) and _is_kept(part, before[index + 1 :], package):
+                        yield Passed(part, False, refuses(inner, functions))
     for block in ("body", "orelse"):
         inner = getattr(statement, block, [])
         if inner and inner[0].lineno <= node.lineno <= _end(inner):
-            if isinstance(statement, ast.If) and _asks_whether(statement.test):
-                yield Passed(statement.test, block == "body", False)
+            if isinstance(statement, ast.If):
+                for part in _parts(statement.test, ast.And if block == "body" else ast.Or):
+                    if _asks_whether(part):
+                        yield Passed(part, block == "body", False)
             yield from _along(inner, node, functions, package)
+
+
+def _parts(test: ast.expr, joined: type[ast.boolop]) -> Sequence[ast.expr]:
+    """The operands of a test that is ``and`` or ``or``, of which each is known where the whole is."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, joined):
+        return test.values
+    return [test]
 
 
 def _asks_whether(test: ast.expr) -> bool:

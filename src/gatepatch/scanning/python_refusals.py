@@ -44,6 +44,25 @@ def refuses(body: Sequence[ast.stmt], functions: Sequence[FunctionNode]) -> bool
     return False
 
 
+def fills_in(statement: ast.If) -> bool:
+    """Whether a statement fills in what was not kept: ``if x is None: x = KEPT[key] = make()``."""
+    match statement:
+        case ast.If(
+            test=ast.Compare(
+                left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]
+            ),
+            body=body,
+            orelse=[],
+        ):
+            targets = [
+                target for one in body if isinstance(one, ast.Assign) for target in one.targets
+            ]
+            named = any(isinstance(one, ast.Name) and one.id == name for one in targets)
+            kept = any(isinstance(one, ast.Subscript) for one in targets)
+            return named and kept and not _may_leave(body)
+    return False
+
+
 def _may_leave(body: Sequence[ast.stmt]) -> bool:
     return any(isinstance(node, _LEAVES) for statement in body for node in ast.walk(statement))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gatepatch.boolean import atom
-from gatepatch.gates.python_values import Const, Opaque, Value, from_bool, text_of
+from gatepatch.gates.python_values import Const, Held, Opaque, Value, from_bool, text_of
 
 if TYPE_CHECKING:
     from gatepatch.scanning.python_meaning import ByName
@@ -17,7 +17,7 @@ _LONG = 400
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """The keys that a tuple may be.
 
     Args:
@@ -29,7 +29,7 @@ class _Rows:
     free: bool
 
 
-def rows(evaluator: ByName, key: Value, table: Value) -> _Rows | None:
+def rows(evaluator: ByName, key: Value, table: Value) -> Rows | None:
     """The keys of a table that a tuple may be; None where it may hide a test that is not told."""
     held = key.held if isinstance(key, Opaque) else None
     if held is None or not held.items or held.is_mapping:
@@ -48,7 +48,39 @@ def rows(evaluator: ByName, key: Value, table: Value) -> _Rows | None:
             return None
         else:
             free = True
-    return _Rows(sorted(keys, key=repr), free)
+    return Rows(sorted(keys, key=repr), free)
+
+
+def entry_of(table: Const, key: Value, known: Rows, default: Value) -> Value:
+    """What a table gives for a tuple, as far as its known parts tell."""
+    if not known.keys:
+        return Const(default.value, device=True) if isinstance(default, Const) else default
+    if not known.free:
+        return Const(table.value[known.keys[0]], device=True)
+    entries = [table.value[row] for row in known.keys]
+    shown = ", ".join(f"{row!r}: {one!r}" for row, one in zip(known.keys, entries, strict=True))
+    options = [*entries, default.value] if isinstance(default, Const) else []
+    text = f"{{{shown}}}"[:_LONG]
+    return Opaque(f"{text}.get({text_of(key)})", held=Held(among=tuple(options)))
+
+
+def same_parts(evaluator: ByName, op: ast.cmpop, left: Value, right: Value) -> Value | None:
+    """Whether a tuple is one that is known, part by part; None for anything else."""
+    for one, other in ((left, right), (right, left)):
+        match one, other:
+            case Opaque(held=Held(items=items, is_mapping=False)), Const(
+                value=tuple() as known, device=own
+            ) if items and len(items) == len(known):
+                found = rows(evaluator, one, Const((known,)))
+                mine = own and known == (evaluator.arch.major, evaluator.arch.minor)
+                if found is None or (mine and found.free):
+                    return None
+                positive = isinstance(op, ast.Eq)
+                if not found.keys or not found.free:
+                    return evaluator.device(bool(found.keys) is positive)
+                word = "==" if positive else "!="
+                return from_bool(atom(f"{text_of(one)} {word} {known!r}"[:_LONG]))
+    return None
 
 
 def membership(evaluator: ByName, op: ast.cmpop, left: Value, right: Value) -> Value | None:
