@@ -194,3 +194,24 @@ def test_a_file_that_does_nothing_else() -> None:
     source = "from pkg.utils import device_support_pdl\n" + textwrap.dedent(text)
     (found,), _ = PythonScanner(files.get).scan("pkg/own.py", source.encode())
     assert found.text == "device_support_pdl(device)"
+
+
+def test_a_condition_in_a_text() -> None:
+    text = """
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    target = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+    shown = f"{major}.{minor}{'!' if loud else ''}"
+    spread = (
+        f"{shown}{'a' if major >= 9 else ''}"
+    )
+    """
+    found, spread = gates(text)
+    assert spread.line == 8
+    assert (found.line, found.kind, found.text) == (
+        5,
+        "comparison",
+        """f"sm_{major}{minor}{'a' if major >= 9 else ''}\"""",
+    )
+    assert {str(arch) for arch, holds in found.verdict.table.items() if not holds} >= {"8.9"}

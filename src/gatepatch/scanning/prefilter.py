@@ -43,8 +43,11 @@ _WORDS = Words(
         *(b"0):", b"1):", b"2):", b"3):", b"5):", b"6):", b"7):", b"9):"),
     ),
 )
-_IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,\s*$|[rf]?[\"'][^:]*$")
+_IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,\s*$|[rf]?[\"'](?!.*\{[^{}]* if )[^:]*$")
 """A line that binds or tests nothing: a comment, an import, a name in a list, a text."""
+
+_CHOSEN = re.compile(rb"\bf[\"'].*\{[^{}]* if ")
+"""An f-string that holds one text or another."""
 
 _SIGNATURE = re.compile(rb" *(?:async )?def \w+\([^=]*\).*:$")
 _TEXT = re.compile(rb"(?:\b\w+ *= *)?(?:\"[^\"\n]*\"|'[^'\n]*')")
@@ -112,6 +115,8 @@ def python_lines(source: bytes) -> list[int]:
 
 def _hands_on(line: bytes) -> bool:
     """Whether a line does no more than name an architecture: it declares, binds or passes it."""
+    if _CHOSEN.search(line):
+        return False
     bare = _TEXT.sub(b'""', line).partition(b"#")[0].rstrip()
     if _SIGNATURE.match(bare):
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -81,7 +82,7 @@ class PythonScanner:
             asking = naming(data, sorted(asked))
             every, aliases = alias_lines(data, source.tree, [*lines, *asking], aliases | asked)
             lines = sorted({*asking, *every}.difference({*lines}.difference(asking)))
-        tops = source.tops_on(lines)
+        tops = [part for top in source.tops_on(lines) for part in (top, *_chosen_in_text(top))]
         statements = Statements(source.tree)
         found = [
             *_conditions(source, tops, state, statements, aliases),
@@ -127,6 +128,19 @@ def _conditions(
             verdict = meaning.narrowed(verdict, known, frame, rejects=top.rejects)
             yield _found(source, top, verdict, statements, by_name=by_name)
             end = stop
+
+
+def _chosen_in_text(top: Expression) -> Iterator[Expression]:
+    """The conditions that pick a part of an f-string, at its place: inside, places are wrong before Python 3.12."""
+    if not isinstance(top.node, ast.JoinedStr):
+        return
+    for part in top.node.values:
+        match part:
+            case ast.FormattedValue(value=ast.IfExp(test=test)):
+                test = copy.deepcopy(test)
+                for node in ast.walk(test):
+                    ast.copy_location(node, top.node)
+                yield replace(top, node=test, tested=True)
 
 
 def _is_condition(top: Expression, aliases: frozenset[str]) -> bool:
