@@ -153,6 +153,7 @@ def test_a_condition_that_does_not_parse_is_unknown() -> None:
     ("text", "archs"),
     [
         ("void f() { if (sm_ >= 80 && sm_ < 89) { a(); } }", "80 86 87 88"),
+        ("bool f() const { return mSM >= 100 && mSM < 110 && !mBias; }", "100 103"),
         ("void f(int sm) { int n = small ? 6 : (sm >= 80 ? 4 : 2); }", f"80 86 87 88 89 {FROM_90}"),
         ('void f(int sm_version) { assert(sm_version >= 90 && "too old"); }', FROM_90),
         ("int f(int sm_version) { if (sm_version >= 90) return (int)large; return 0; }", FROM_90),

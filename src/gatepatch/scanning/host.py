@@ -22,7 +22,7 @@ from gatepatch.scanning.records import Effect, Guards, Kind
 from gatepatch.scanning.words import Words
 from gatepatch.verdict import Point, Verdict
 
-_NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|[sS][mM]_?|\w*[gG]et_?S[mM]|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
+_NAME = rb"(?:\w*[mM]ajor\w*|\w*MAJOR|(?:m|m_)?[sS][mM]_?|\w*[gG]et_?S[mM]|\w*[sS][mM]_?[vV]ersion\w*|\w*[sS]mVersion|\w*[cC]apability\w*|\w*_?[aA]rch|\w*sm_arch|SM_?ARCH|ARCH|cc|CC)"
 _AFTER = rb"(?:\s*\([^();]*\))?(?:\s*[/%*]\s*\d+)?\s*(?:[=!<>]=|[<>](?![<>]))\s*\(?\s*\d"
 COMPARED = re.compile(
     rb"\b"
@@ -61,7 +61,7 @@ _WORDS = Words(
         ),
         *(b"arch ", b"Arch ", b"ARCH", b"arch(", b"Arch(", b"arch)", b"Arch)", b"sm/", b"SMARCH"),
         *(b" cc ", b"(cc ", b" CC ", b"(CC ", b"sm=", b"sm>", b"sm<", b"arch=", b"arch>", b"arch<"),
-        *(b"kSM ", b"_SM ", b"::SM ", b" sm_ ", b"(sm_ ", b"!sm_ "),
+        *(b"kSM ", b"_SM ", b"mSM ", b"m_sm ", b"::SM ", b" sm_ ", b"(sm_ ", b"!sm_ "),
         *(b"etSM", b"et_SM", b"CHECK_EQ", b"CHECK_NE", b"CHECK_G", b"CHECK_L"),
         *(b"ASSERT_EQ", b"ASSERT_NE", b"ASSERT_G", b"ASSERT_L", b"EXPECT_EQ", b"EXPECT_G"),
         *(b"rchCompat", b"rch_compat", b"SMCompat", b"SmCompat", b"sm_compat"),
