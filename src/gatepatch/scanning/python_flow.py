@@ -187,6 +187,12 @@ class Flow(Shapes):
     part: ClassVar[int] = 60
     """How many expressions are evaluated to follow one name."""
 
+    most: ClassVar[int] = 1_000_000
+    """How many names may take too long to follow before none is followed any more."""
+
+    late = 0
+    """How many did, for the condition at hand."""
+
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         match node:
             case Parameter(id=name):
@@ -282,6 +288,8 @@ class Flow(Shapes):
 
     def again(self, expression: ast.expr, frame: Frame) -> Value | None:
         """The value of an expression; None where it takes more than a part of what is left."""
+        if self.late > self.most:
+            return None
         before, longest, left = self.steps, self.longest, BUDGET.left
         self.longest = min(longest, before + self.part)
         self.depth += 1
@@ -290,6 +298,7 @@ class Flow(Shapes):
             return self.value(expression, frame)
         except TooManyStepsError:
             self.steps, BUDGET.left = before, left
+            self.late += 1
             return None
         finally:
             self.longest = longest

@@ -32,10 +32,11 @@ class _Patient(ByName):
     """An evaluator that follows further: for the few conditions that are not told otherwise."""
 
     deepest: ClassVar[int] = 10
-    longest: int = 3_000
-    cases: ClassVar[int] = 20_000
+    longest: int = 1_500
+    cases: ClassVar[int] = 6_000
     tallest: ClassVar[int] = 80
     part: ClassVar[int] = 300
+    most: ClassVar[int] = 3
 
 
 class _Look:
@@ -61,18 +62,30 @@ class _Look:
     def __iter__(self) -> Iterator[ByName]:
         return iter((*self.named.values(), *self.outside, self.old))
 
-    def verdict(self, node: ast.expr, frame: Frame, *, rejects: bool) -> Verdict:
-        """The truth of an expression over the table."""
+    def verdict(
+        self, node: ast.expr, frame: Frame, *, rejects: bool, whole: bool = False
+    ) -> Verdict:
+        """The truth of an expression over the table.
+
+        Args:
+            node: The expression.
+            frame: Where it stands.
+            rejects: Whether what it guards turns the caller away.
+            whole: Whether it is given up at the first architecture on which it is not told.
+        """
         table: dict[Point, Bool] = {}
         for number, (arch, one) in enumerate(self.named.items()):
             one.asked = one.raised = False
+            one.late = 0
             function = bounded(one, node, frame)
             table[arch] = rejects if one.raised and isinstance(function, bool) else function
             if number == 0 and not one.asked:
                 break
             unknown = [a.unknown for a in atoms(function) if a.unknown]
-            if TOO_LONG in unknown or (
-                number == _ALIKE and unknown and len({*table.values()}) == 1
+            if (
+                (whole and unknown)
+                or TOO_LONG in unknown
+                or (number == _ALIKE and unknown and len({*table.values()}) == 1)
             ):
                 break
         return Verdict({other: table.get(other, function) for other in TABLE})
@@ -115,9 +128,9 @@ class ScanMeaning(Meaning):
         verdict = self._quick.verdict(node, frame, rejects=rejects)
         self._by_name = self._quick.take_named()
         if verdict.unknown:
-            again = self._patient.verdict(node, frame, rejects=rejects)
+            again = self._patient.verdict(node, frame, rejects=rejects, whole=True)
             by_name = self._patient.take_named()
-            if _untold(again) < _untold(verdict):
+            if not again.unknown:
                 self._last, self._by_name = self._patient, by_name
                 return again
         return verdict
@@ -166,8 +179,3 @@ class ScanMeaning(Meaning):
     def by_name(self) -> bool:
         """Whether something in the last condition was read by its name."""
         return self._by_name
-
-
-def _untold(verdict: Verdict) -> int:
-    """On how many architectures a verdict is not known."""
-    return sum(any(a.unknown for a in atoms(function)) for function in verdict.table.values())
