@@ -41,7 +41,7 @@ from gatepatch.gates.python_values import (
 )
 
 if TYPE_CHECKING:
-    from gatepatch.gates.python_meaning import Evaluator
+    from gatepatch.gates.python_evaluator import Evaluator
 
 
 WAYS = 64

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from gatepatch.arch import Arch
 from gatepatch.boolean import Bool, and_, atom, not_
 from gatepatch.gates import python_calls
-from gatepatch.gates.python_meaning import Evaluator
+from gatepatch.gates.python_evaluator import Evaluator
 from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package, hides, name_of
 from gatepatch.gates.python_values import (
     Const,

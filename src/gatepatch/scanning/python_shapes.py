@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from gatepatch.boolean import BUDGET, TooManyStepsError, and_
-from gatepatch.gates.python_meaning import MANY, Evaluator, is_iterable
+from gatepatch.gates.python_evaluator import Evaluator
+from gatepatch.gates.python_operations import MANY, is_iterable
 from gatepatch.gates.python_values import Const, Frame, Held, Opaque, Value
 
 _MAKERS = frozenset({"frozenset", "set", "tuple", "list", "dict", "sorted", "range"})
