@@ -78,6 +78,8 @@ _INDEX = {arch: index for index, arch in enumerate(TABLE)}
 
 def leaves_out(classes: str, narrower: Sequence[str], sm: Arch, like: Sequence[Arch]) -> bool:
     """Whether one architecture is admitted in fewer cases than one of some others."""
+    if not narrower:
+        return False
     mine = classes[_INDEX[sm]]
     return any(mine + classes[_INDEX[other]] in narrower for other in like)
 

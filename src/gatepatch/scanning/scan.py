@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypedDict
 
 from gatepatch.arch import TABLE, Arch
@@ -38,7 +39,7 @@ class Narrowed(TypedDict, total=False):
     cached: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Query:
     """What to look for, and what to show.
 
@@ -62,7 +63,7 @@ class Query:
     processes: int = 0
     cached: bool = True
 
-    @property
+    @cached_property
     def likes(self) -> tuple[Arch, ...]:
         """The architectures of which a gate must admit one to leave the other out."""
         if self.like is not None:
