@@ -268,7 +268,7 @@ def test_a_driver_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     code = f"{raising(text)}\ncuda.runtime.driverGetVersion = lambda: 11040\n"
     use(monkeypatch, tmp_path, code)
     assert probe() == ProbeFailure(
-        reason="no-driver", detail="it knows CUDA up to 11.4, and CuPy needs 12.9"
+        reason="no-driver", detail="it knows CUDA up to 11.4, and CuPy needs 12.9", driver="11.4"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gatepatch.errors import Problem, SpecError, UnknownSetError, UsageError, did_you_mean
@@ -27,11 +27,25 @@ def folders(patches: Sequence[Path] = ()) -> tuple[Path, ...]:
     Raises:
         UsageError: A folder that was named is not there.
     """
-    named = [*patches, *(Path(p) for p in os.environ.get(VARIABLE, "").split(os.pathsep) if p)]
+    named = (*patches, *from_variable())
+    demand(named)
+    return (*named, shipped())
+
+
+def from_variable() -> tuple[Path, ...]:
+    """The folders that the environment variable names, whether they are there or not."""
+    return tuple(Path(p) for p in os.environ.get(VARIABLE, "").split(os.pathsep) if p)
+
+
+def demand(named: Iterable[Path]) -> None:
+    """Demand that folders of sets are there.
+
+    Raises:
+        UsageError: One is not.
+    """
     for folder in named:
         if not folder.is_dir():
             raise UsageError(Problem(message="no such folder of patch sets", where=str(folder)))
-    return (*named, shipped())
 
 
 def files(patches: Sequence[Path] = ()) -> dict[str, Path]:
@@ -45,10 +59,11 @@ def files(patches: Sequence[Path] = ()) -> dict[str, Path]:
 
 def files_in(folder: Path) -> dict[str, Path]:
     """The sets of one folder."""
-    return dict(_sets_in(folder))
+    return dict(sets_in(folder))
 
 
-def _sets_in(folder: Path) -> Iterator[tuple[str, Path]]:
+def sets_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Names and files of one folder; of two with one name the last counts."""
     for path in sorted(folder.iterdir()):
         if path.suffix == ".yaml" and path.is_file():
             yield path.stem, path
@@ -77,9 +92,17 @@ def load(name: str, patches: Sequence[Path] = ()) -> PatchSet:
         UnknownSetError: No set has this name.
         SpecError: It cannot be read, or it names itself otherwise.
     """
+    return load_file(name, find(name, patches))
+
+
+def load_file(name: str, path: Path) -> PatchSet:
+    """The same for a file that has been found.
+
+    Raises:
+        SpecError: It cannot be read, or it names itself otherwise.
+    """
     from gatepatch import parsed
 
-    path = find(name, patches)
     return _checked(parsed.load(path) or _read(path), name)
 
 

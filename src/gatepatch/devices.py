@@ -53,7 +53,7 @@ def check(
             could not be asked.
     """
     if assume:
-        _demand(name, archs, assume, f"--assume says {_names(assume)}", all_devices)
+        _demand(name, archs, assume, f"--assume says {names_of(assume)}", all_devices)
         return Checked(warnings=tuple(map(_not_asked, wanted(requires).values())))
     answer = probe()
     if isinstance(answer, ProbeFailure):
@@ -62,7 +62,7 @@ def check(
             Problem(message=answer.message, hint=f"to {command} it without asking a device: {line}")
         )
     found = [device.arch for device in answer.devices]
-    _demand(name, archs, found, f"this machine has {_listed(answer.devices)}", all_devices)
+    _demand(name, archs, found, f"this machine has {listed(answer.devices)}", all_devices)
     named = [device for device in answer.devices if device.arch in archs]
     _require(name, requires, named, command)
     return Checked(
@@ -86,7 +86,7 @@ def seen() -> tuple[Device, ...]:
 def warn(archs: frozenset[Arch], assume: Sequence[Arch]) -> tuple[str, ...]:
     """Say so where a set is applied and no device is one that it names."""
     if assume:
-        found, what = assume, f"--assume says {_names(assume)}"
+        found, what = assume, f"--assume says {names_of(assume)}"
     elif importlib.util.find_spec("cupy") is None:
         return ()
     else:
@@ -94,10 +94,10 @@ def warn(archs: frozenset[Arch], assume: Sequence[Arch]) -> tuple[str, ...]:
         if isinstance(answer, ProbeFailure):
             return ()
         found = [device.arch for device in answer.devices]
-        what = f"this machine has {_listed(answer.devices)}"
+        what = f"this machine has {listed(answer.devices)}"
     if any(arch in archs for arch in found):
         return ()
-    return (f"the set is for {_names(archs)}, and {what}",)
+    return (f"the set is for {names_of(archs)}, and {what}",)
 
 
 def warn_imported(changed: Mapping[str, Path]) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def _demand(
         ProbeError: It is not so.
     """
     named = [arch in archs for arch in found]
-    message = f"{name} is for {_names(archs)}, and {what}"
+    message = f"{name} is for {names_of(archs)}, and {what}"
     if not any(named):
         hint = "nothing was changed: there the set would do nothing"
         raise ProbeError(Problem(message=message, hint=hint))
@@ -160,13 +160,15 @@ def _not_asked(what: str) -> str:
     return f"--assume cannot answer this, and no device was asked: the set requires {what}"
 
 
-def _names(archs: Iterable[Arch]) -> str:
+def names_of(archs: Iterable[Arch]) -> str:
+    """Architectures, for a person."""
     return ", ".join(f"SM {arch}" for arch in sorted(set(archs)))
 
 
-def _listed(devices: Iterable[Device]) -> str:
+def listed(devices: Iterable[Device]) -> str:
+    """Devices, for a person: how many of each name."""
     counts = Counter(f"{device.name} (SM {device.arch})" for device in devices)
     return ", ".join(f"{n} x {what}" if n > 1 else what for what, n in counts.items())
 
 
-__all__ = ["Checked", "Device", "check", "warn", "warn_imported"]
+__all__ = ["Checked", "Device", "check", "listed", "names_of", "warn", "warn_imported"]

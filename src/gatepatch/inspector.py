@@ -7,11 +7,12 @@ from pathlib import Path
 
 from gatepatch import catalog
 from gatepatch.classify import Classified
-from gatepatch.errors import TargetError
+from gatepatch.errors import GatepatchError, TargetError
 from gatepatch.looking import look_at
 from gatepatch.planner import inspect_set
 from gatepatch.records import replace
 from gatepatch.results import FileResult, Outcome, Result, SetResult, together
+from gatepatch.spec import PatchSet
 from gatepatch.state import AppliedSet
 from gatepatch.target import Root
 from gatepatch.workspace import Workspace
@@ -19,30 +20,18 @@ from gatepatch.workspace import Workspace
 
 def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ()) -> Result:
     """Say what is applied; see ``gatepatch.status``."""
-    sets: dict[str, SetResult] = {}
-    for root in workspace.roots():
-        for value in workspace.state(root).sets.values():
-            if name in (None, value.name):
-                files = [*(sets[value.name].files if value.name in sets else ())]
-                files += _state_files(workspace, root, value)
-                sets[value.name] = _set(value.name, files, len(files))
+    recorded = {n for root in workspace.roots() for n in workspace.state(root).sets}
     known = catalog.files(patches)
-    if name is not None and name not in sets:
+    if name is not None and name not in recorded:
         catalog.find(name, patches)  # an unknown name is an error, with the nearest
+    names = [n for n in ([name] if name else known) if n in known]
+    sets, failed = look(workspace, {n: catalog.load(n, patches) for n in names}, name)
     running = workspace.running()
     warnings = [running] if running else []
-    for other in [name] if name else known:
-        if other in known:
-            try:
-                result = _catalog_set(workspace, other, patches, sets.get(other))
-            except TargetError as error:
-                if name is not None:
-                    raise
-                warnings += [str(problem) for problem in error.problems]
-                continue
-            if result is not None:
-                sets[other] = result
-    sets = {n: _without_others(n, value, sets, workspace) for n, value in sets.items()}
+    for error in failed.values():
+        if name is not None or not isinstance(error, TargetError):
+            raise error
+        warnings += [str(problem) for problem in error.problems]
     pending = workspace.pending()
     outcome = together([result.outcome for result in sets.values()]) if sets else "pristine"
     return Result(
@@ -52,6 +41,38 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
         warnings=tuple(dict.fromkeys(warnings)),
         pending=pending,
     )
+
+
+def look(
+    workspace: Workspace, patch_sets: Mapping[str, PatchSet], name: str | None = None
+) -> tuple[dict[str, SetResult], dict[str, GatepatchError]]:
+    """Look at what state knows to be applied, and at the files of some sets.
+
+    Args:
+        workspace: The environment.
+        patch_sets: The sets by name; what is not installed of them is left out.
+        name: Look at this set alone; at all for None.
+
+    Returns:
+        What each set is, and why some could not be looked at.
+    """
+    sets: dict[str, SetResult] = {}
+    for root in workspace.roots():
+        for value in workspace.state(root).sets.values():
+            if name in (None, value.name):
+                files = [*(sets[value.name].files if value.name in sets else ())]
+                files += _state_files(workspace, root, value)
+                sets[value.name] = _set(value.name, files, len(files))
+    failed: dict[str, GatepatchError] = {}
+    for other, patch_set in patch_sets.items():
+        try:
+            result = _catalog_set(workspace, patch_set, sets.get(other))
+        except GatepatchError as error:
+            failed[other] = error
+            continue
+        if result is not None:
+            sets[other] = result
+    return {n: _without_others(n, value, sets, workspace) for n, value in sets.items()}, failed
 
 
 def _without_others(
@@ -96,10 +117,9 @@ def _state_files(workspace: Workspace, root: Root, value: AppliedSet) -> list[Fi
 
 
 def _catalog_set(
-    workspace: Workspace, name: str, patches: Sequence[Path], known: SetResult | None
+    workspace: Workspace, patch_set: PatchSet, known: SetResult | None
 ) -> SetResult | None:
     """What the set's own files say beside what state knows; None if nothing is installed."""
-    patch_set = catalog.load(name, patches)
     seen = {(file.root, file.path) for file in known.files} if known else set()
     files = list(known.files) if known else []
     for item in inspect_set(workspace, patch_set):
@@ -119,7 +139,7 @@ def _catalog_set(
         files.append(found)
     if not files:
         return None
-    return _set(name, files, len(seen), patch_set.summary)
+    return _set(patch_set.name, files, len(seen), patch_set.summary)
 
 
 def _file(

@@ -90,19 +90,20 @@ def sync_folders(steps: RootSteps) -> None:
 def explained(error: OSError) -> TransactionError:
     """An error of the operating system, after which everything was put back, in words."""
     problem = _problem(error)
-    hint = _HINTS.get(error.errno or 0, "mend the cause, then run the same command again")
+    hint = HINTS.get(error.errno or 0, "mend the cause, then run the same command again")
     return TransactionError(
         replace(problem, message=f"{problem.message}; nothing was changed", hint=hint)
     )
 
 
-_HINTS = {
+HINTS = {
     errno.EACCES: "run it as the owner of the files",
     errno.EPERM: "run it as the owner of the files; lsattr shows whether one is immutable",
     errno.ENOSPC: "make room on the device, then run the same command again",
     errno.EDQUOT: "make room in the quota, then run the same command again",
     errno.EROFS: "the file system is read-only: do this where the image is built, or remount it",
 }
+"""What to do about an error of the operating system."""
 
 
 def _problem(error: OSError) -> Problem:

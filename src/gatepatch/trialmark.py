@@ -141,6 +141,25 @@ def killed(root: Root) -> Mark | None:
     return mark if mark is not None and not _is_held(root.state_dir / NAME) else None
 
 
+def pending(root: Root) -> str | None:
+    """One line on a trial that was killed; None if none was. Takes no lock."""
+    mark = killed(root)
+    if mark is None:
+        return None
+    return (
+        f"a trial of {mark.name}, begun {mark.began}, was killed: what it changed is to be "
+        "put back: gatepatch recover"
+    )
+
+
+def told(mark: Mark) -> str:
+    """One line on a trial that is running."""
+    return (
+        f"process {mark.process} runs a trial of {mark.name} here, begun {mark.began}: "
+        "what is applied changes until it is over"
+    )
+
+
 def refusal(root: Root, mark: Mark) -> LockTimeoutError:
     """What a command says that would change a root in the middle of a trial."""
     return LockTimeoutError(_running(root.state_dir / NAME, mark))

@@ -59,26 +59,13 @@ class Workspace:
         """One line on an interrupted change; None if there is none."""
         roots = self.roots()
         changes = (line for line in map(pending, roots) if line)
-        killed = (mark for mark in map(trialmark.killed, roots) if mark)
-        trials = (
-            f"a trial of {mark.name}, begun {mark.began}, was killed: what it changed is to be "
-            "put back: gatepatch recover"
-            for mark in killed
-        )
+        trials = (line for line in map(trialmark.pending, roots) if line)
         return next(itertools.chain(changes, trials), None)
 
     def running(self) -> str | None:
         """One line on a trial that another process runs here; None if none does."""
         marks = (mark for mark in map(trialmark.running, self.roots()) if mark)
-        return next(
-            (
-                f"process {mark.process} runs a trial of {mark.name} here, begun {mark.began}: "
-                "what is applied changes until it is over"
-                for mark in marks
-                if mark.id != self.trial
-            ),
-            None,
-        )
+        return next((trialmark.told(mark) for mark in marks if mark.id != self.trial), None)
 
     def blob(self, root: Root, digest: str) -> bytes | None:
         """Some bytes of a root's store; None if they are not there or are damaged."""

@@ -71,11 +71,13 @@ class ProbeFailure:
         reason: What is missing.
         detail: More about it.
         installed: The CuPy packages that are installed, where CuPy cannot be used.
+        driver: CUDA version that the driver supports, where CuPy needs a later one.
     """
 
     reason: Reason
     detail: str
     installed: tuple[str, ...] = ()
+    driver: str = ""
 
     @property
     def message(self) -> str:
@@ -203,6 +205,7 @@ def _read(document: dict[str, Any]) -> Probe | ProbeFailure:
 
 def _read_failure(document: dict[str, Any]) -> ProbeFailure:
     reason: Reason = document["reason"]
+    driver = ""
     match reason:
         case "no-driver" if document["driver"] == 0:
             detail = (
@@ -219,7 +222,7 @@ def _read_failure(document: dict[str, Any]) -> ProbeFailure:
         case _:
             detail = document["detail"]
     installed = tuple(document.get("installed", ()))
-    return ProbeFailure(reason=reason, detail=detail, installed=installed)
+    return ProbeFailure(reason=reason, detail=detail, installed=installed, driver=driver)
 
 
 def _version(number: int) -> str:

@@ -39,7 +39,7 @@ def _bytes(one: Looked, name: str, where: str) -> Iterator[Finding]:
         case "foreign":
             found = f"an edit by something else: {one.item.classified.detail}"
             known = "the release's bytes, or what gatepatch made of them"
-            yield finding("foreign", found, _way_out(name), known)
+            yield finding("foreign", found, way_out(name), known)
         case "applied" if one.judged.expected and one.judged.expected != one.sha256:
             found = f"sha256 {one.sha256}: it was applied from another version of the set"
             made = f"sha256 {one.judged.expected}, which the set as it is now makes"
@@ -53,12 +53,13 @@ def _undone(one: Looked) -> str:
     return f"the release's own bytes, with {left} place{'s' * (left != 1)} to change"
 
 
-def _way_out(name: str) -> str:
+def way_out(name: str) -> str:
+    """What drops the edits of something else, and applies a set."""
     return f"gatepatch revert {name} --discard-foreign, then gatepatch apply {name}"
 
 
 def _gates(one: Looked, name: str, where: str) -> Iterator[Finding]:
-    command = _way_out(name) if one.outcome == "foreign" else f"gatepatch apply {name}"
+    command = way_out(name) if one.outcome == "foreign" else f"gatepatch apply {name}"
     if (problem := one.judged.problem) is not None:
         yield Finding(
             kind="not-judged",

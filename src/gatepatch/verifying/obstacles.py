@@ -40,8 +40,7 @@ def obstacles(
     findings += _shadows(files)
     flashinfer = workspace.target(FLASHINFER)
     if jit:
-        findings += _elsewhere(flashinfer)
-        findings += _prebuilt(workspace, name, flashinfer, jit)
+        findings += binaries(workspace, name, jit)
         more, said = _built(flashinfer, jit, jit_roots)
         findings += more
         notes += said
@@ -101,6 +100,15 @@ def _imported(one: Imported, file: Path) -> Iterator[Finding]:
             found=grounds[how],
             command=f"rm {shlex.quote(str(pyc))}",
         )
+
+
+def binaries(
+    workspace: Workspace, name: str, jit: Mapping[str, Sequence[str]]
+) -> Iterator[Finding]:
+    """What FlashInfer would load or compile in place of the sources that a set edits."""
+    flashinfer = workspace.target(FLASHINFER)
+    yield from _elsewhere(flashinfer)
+    yield from _prebuilt(workspace, name, flashinfer, jit)
 
 
 def _elsewhere(flashinfer: Target | None) -> Iterator[Finding]:
