@@ -71,6 +71,7 @@ def test_public_names() -> None:
         "applied",
         "apply",
         "cache",
+        "doctor",
         "lint",
         "list_sets",
         "new",

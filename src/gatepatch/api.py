@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gatepatch.arch import Arch
     from gatepatch.authoring.made import Made
     from gatepatch.cachecheck import Finding
+    from gatepatch.doctoring.check import Diagnosis
     from gatepatch.errors import Problem
     from gatepatch.jitcache import Module
     from gatepatch.pinning import Pinned
@@ -518,6 +519,39 @@ def pin(
     patch_set = catalog.read(name, _paths(patches))
     found = pinning.releases(patch_set, _paths(sources), releases, pre=pre)
     return pinning.pin_releases(patch_set, found, check=check, progress=progress)
+
+
+def doctor(
+    *,
+    python: PathLike | None = None,
+    prefix: PathLike | None = None,
+    patches: Sequence[PathLike] = (),
+    assume: str | Sequence[str] = (),
+    jit_roots: Sequence[PathLike] = (),
+) -> Diagnosis:
+    """Say what is wrong with gatepatch's footing here, and what to do. Writes nothing.
+
+    Args:
+        python: Interpreter of another environment.
+        prefix: Folder of another environment.
+        patches: Folders of your own patch sets.
+        assume: Architectures that stand in for the probe, such as ``sm_120``.
+        jit_roots: More JIT cache roots.
+
+    Raises:
+        UsageError: An argument names what is not there.
+        TargetError: The environment cannot be found; what is wrong inside it is in the result.
+    """
+    from gatepatch.doctoring import examine
+    from gatepatch.doctoring.subject import Subject
+
+    subject = Subject(
+        _workspace(python, prefix),
+        patches=_paths(patches),
+        assume=_archs(assume),
+        jit_roots=_paths(jit_roots),
+    )
+    return examine.examine(subject)
 
 
 def cache(*, jit_roots: Sequence[PathLike] = ()) -> tuple[Module, ...]:

@@ -34,6 +34,9 @@ _COLOURS: Mapping[str, str] = {
     "interrupted": "31",
     "danger": "31",
     "warning": "33",
+    "ok": "32",
+    "note": "33",
+    "problem": "31",
     "error": "31",
 }
 

@@ -14,6 +14,7 @@ SUMMARIES = {
     "verify": "say it again from the bytes on disk, and find what is in the way",
     "revert": "put the originals back, byte for byte",
     "recover": "settle an interrupted change",
+    "doctor": "say what is wrong here, and the next command for each thing",
     "trial": "run a benchmark without and with a set, and keep the set only if it pays",
     "scan": "list the gates that leave your architecture out",
     "cache": "list what FlashInfer's JIT has built, or check it",

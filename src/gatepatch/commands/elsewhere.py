@@ -11,7 +11,9 @@ _BOTH = ("python", "prefix", "patches")
 _PLACE = ("python", "prefix")
 _SETS = ("patches",)
 TAKES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("apply", "lint", "plan", "revert", "status", "trial", "verify"), _BOTH),
+    **dict.fromkeys(
+        ("apply", "doctor", "lint", "plan", "revert", "status", "trial", "verify"), _BOTH
+    ),
     **dict.fromkeys(("cache", "new", "recover", "scan"), _PLACE),
     **dict.fromkeys(("list", "pin", "show"), _SETS),
     "probe": (),

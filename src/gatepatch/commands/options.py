@@ -62,17 +62,22 @@ def seconds(text: str) -> float:
 
 def add_device_choices(parser: ArgumentParser) -> None:
     """Add what stands in for the probe, and what is demanded of its answer."""
+    add_assume(parser)
+    parser.add_argument(
+        "--all-devices",
+        action="store_true",
+        help="demand that every visible device is named by the set, not just one",
+    )
+
+
+def add_assume(parser: ArgumentParser) -> None:
+    """Add what stands in for the probe."""
     parser.add_argument(
         "--assume",
         metavar="SM",
         action="append",
         default=[],
         help="do not ask the devices, take this for their answer: sm_120",
-    )
-    parser.add_argument(
-        "--all-devices",
-        action="store_true",
-        help="demand that every visible device is named by the set, not just one",
     )
 
 

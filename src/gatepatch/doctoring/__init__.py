@@ -1,0 +1,1 @@
+"""What ``doctor`` looks at: a module for each group of checks, and one that goes through them."""
