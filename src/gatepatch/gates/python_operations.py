@@ -99,11 +99,11 @@ class Operations(ABC):
         def collect(values: Sequence[Value]) -> Value:
             if all(isinstance(value, Const) for value in values):
                 known = [value.value for value in values if isinstance(value, Const)]
-                return _constant(lambda: kind(known), any(map(of_device, values))) or whole
+                made = _constant(lambda: kind(known), any(map(of_device, values)))
+                return made or Opaque(ast.unparse(node))
             text = f"({', '.join(map(text_of, values))})"
             return self.gathered(node, text, values)
 
-        whole = Opaque(ast.unparse(node))
         return lift(collect, [self.value(part, frame) for part in parts])
 
     def _dict(
