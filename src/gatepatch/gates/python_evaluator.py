@@ -168,6 +168,14 @@ class Evaluator(Operations):
                 return Const(constant)
             case ast.Name(id=name):
                 return self._name(name, frame)
+            case ast.Attribute():
+                return self._attribute(node, frame)
+            case ast.Subscript(value=base, slice=index):
+                return self._subscript(node, base, index, frame)
+            case ast.Call():
+                return python_calls.call(self, node, frame)
+            case ast.Compare():
+                return self._compare(node, frame)
             case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
                 return self._collection(node, parts, frame)
             case ast.Dict(keys=keys, values=parts):
@@ -186,19 +194,11 @@ class Evaluator(Operations):
             case ast.BinOp(left=left, right=right):
                 parts_of = [self.value(left, frame), self.value(right, frame)]
                 return lift(lambda v: self._binary(v[0], v[1], node, frame), parts_of)
-            case ast.Compare():
-                return self._compare(node, frame)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 taken = self.truth_of(test, frame)
                 if isinstance(taken, bool):
                     return self.value(body if taken else orelse, frame)
                 return choose(taken, self.value(body, frame), self.value(orelse, frame))
-            case ast.Attribute():
-                return self._attribute(node, frame)
-            case ast.Subscript(value=base, slice=index):
-                return self._subscript(node, base, index, frame)
-            case ast.Call():
-                return python_calls.call(self, node, frame)
             case ast.NamedExpr(value=inner_node):
                 return self.value(inner_node, frame)
             case ast.JoinedStr(values=parts):
