@@ -16,6 +16,7 @@ from gatepatch.scanning import names
 from gatepatch.scanning.borrowed import Given, imported, lent
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.prefilter import alias_lines, naming, python_lines
+from gatepatch.scanning.python_elsewhere import asks_elsewhere
 from gatepatch.scanning.python_guards import Statements
 from gatepatch.scanning.python_meaning import Modules
 from gatepatch.scanning.python_paths import passed
@@ -121,7 +122,9 @@ def _conditions(
         verdict = meaning.verdict(top.node, frame, rejects=top.rejects)
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown
-        if verdict.unknown and _is_told_by_body(top):
+        if verdict.unknown and (
+            _is_told_by_body(top) or asks_elsewhere(top.node, top.functions, verdict)
+        ):
             continue
         if gate or meaning.is_for_another(verdict, top.node, frame):
             known = passed(top.node, top.functions, meaning.package)

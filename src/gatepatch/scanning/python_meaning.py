@@ -263,12 +263,35 @@ class ByName(Free):
         if self.depth == 0 and not speaks(node, self.aliases):
             return atom(self.package.once(ast.unparse, node)[:_LONG])  # a part that is of no concern
         value = self._predicated(self.value(node, frame))
+        if isinstance(node, ast.Name) and reason(value):
+            chain = self._chain(node.id, frame)
+            if chain is not None and chain not in self._active and self.depth < self.deepest:
+                return self._truth_of_chain(chain, frame)
         if isinstance(node, ast.Name | ast.Attribute) and _is_named(value):
             return atom(text_of(value))  # whether it was given at all
         if isinstance(value, Opaque) and value.held and value.held.items:
             return True
         self.raised = self.raised or (self.depth == 0 and isinstance(value, Raises))
         return truth(value)
+
+    def _chain(self, name: str, frame: Frame) -> ast.BoolOp | None:
+        """What a function's name is bound to that stands for ``a and b``: None for all else."""
+        if name in frame.values or name in frame.hidden:
+            return None
+        match frame.locals.get(name):
+            case (Assigned(value=ast.BoolOp() as chain),):
+                return chain
+        return None
+
+    def _truth_of_chain(self, chain: ast.BoolOp, frame: Frame) -> Bool:
+        """Its truth, where its value is one of too many: only one of them matters here."""
+        self.depth += 1
+        self._active.add(chain)
+        try:
+            return self.truth_of(chain, Frame(frame.module, frame.values, frame.locals))
+        finally:
+            self.depth -= 1
+            self._active.discard(chain)
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         if isinstance(node, _PLAIN):  # most of them: no need to ask what this reads beside a proof

@@ -21,7 +21,7 @@ from gatepatch.gates.python_scope import (
     statements_in,
 )
 from gatepatch.gates.python_values import Callee, Const, Frame, Held, Opaque, Value
-from gatepatch.scanning.python_flow import Flow
+from gatepatch.scanning.python_flow import Flow, functions_around
 
 _BASES = 4
 """How many classes are gone through from one to what it is made of."""
@@ -67,6 +67,10 @@ def _own(node: ast.ClassDef) -> Mapping[str, ast.expr | FunctionNode]:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 found[name] = value
     return found
+
+
+def _returned(node: ast.FunctionDef) -> Sequence[ast.expr | None]:
+    return [part.value for part in statements_in(node) if isinstance(part, ast.Return)]
 
 
 def _set_by_methods(node: ast.ClassDef) -> Mapping[str, list[_Set]]:
@@ -118,10 +122,12 @@ class Objects(Flow):
         """Whether a function is looked into that tests nothing: a least capability is a number."""
         if not isinstance(node, ast.FunctionDef) or not hides(node.name):
             return False
-        match [part for part in node.body if not isinstance(part, ast.Expr)]:
-            case [ast.Return(value=ast.Constant(value=int()) | ast.Tuple())]:
-                return True
-        return False
+        returned = self.package.once(_returned, node)
+        return bool(returned) and all(
+            isinstance(one, ast.Tuple)
+            or (isinstance(one, ast.Constant) and isinstance(one.value, int))
+            for one in returned
+        )
 
     def gathered(self, node: ast.expr, text: str, parts: Sequence[Value]) -> Value:
         """A collection of which not all is known: a dictionary's keys come before its values."""
@@ -196,6 +202,10 @@ class Objects(Flow):
                 found = self._own_attribute(name, attr, node, frame)
                 if found is not None:
                     return found
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if (
+                hides(attr) and name not in frame.values and hasattr(node, "lineno")
+            ):
+                return self._of_parameter(name, attr, node, frame) or super()._value(node, frame)
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name[:1].isupper():
                 value = super()._value(node, frame)
                 if isinstance(value, Opaque) and value.held is None:
@@ -203,6 +213,30 @@ class Objects(Flow):
                     return replace(value, held=held) if held else value
                 return value
         return super()._value(node, frame)
+
+    def _of_parameter(self, name: str, attr: str, node: ast.expr, frame: Frame) -> Value | None:
+        """A method that gives a constant, of the class that a parameter is said to be of."""
+        module, line = frame.module, node.lineno
+        around = (module, "functions", line)
+        functions = self.package.asked(around, lambda: [*functions_around(module.tree.body, line)])
+        for function in reversed(functions):
+            for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+                match arg:
+                    case ast.arg(arg=own, annotation=ast.Name(id=kind)) if own == name:
+                        found = self._class(kind, module)
+                        told = found and self._attribute_of(*found, attr)
+                        if (
+                            told
+                            and isinstance(told.node, ast.FunctionDef)
+                            and self.tells(told.node)
+                        ):
+                            static = "staticmethod" in python_calls.decorators(told.node)
+                            args = () if static else (Opaque(name),)
+                            return Callee(told.node, Frame(told.module), args)
+                        return None
+                    case ast.arg(arg=own) if own == name:
+                        return None
+        return None
 
     def _made(self, node: ast.Call, frame: Frame) -> Held | None:
         """The fields of a record that is made; None for something else."""

@@ -1,0 +1,80 @@
+"""Conditions that are not told, and ask for something else than the device's architecture."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from gatepatch.gates.python_scope import FunctionNode, statements_in
+from gatepatch.verdict import Verdict
+
+_OTHER = re.compile(
+    r"(?:envs|os\.environ)\W|os\.getenv\(|.*(?:\bgcnArchName\b|\bmodel\.arch\b|\b[Mm]odel\w*\.is_arch_)"
+)
+"""Texts of a user's setting, of AMD's name of an architecture, and of a model's architecture."""
+
+_TARGET = re.compile(r"(?:sm|compute)_?\d\d")
+
+
+def asks_elsewhere(node: ast.expr, functions: Sequence[FunctionNode], verdict: Verdict) -> bool:
+    """Whether a condition that is not told depends on something else than the device.
+
+    Args:
+        node: The condition.
+        functions: The functions around it.
+        verdict: Its truth, unknown in part.
+    """
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node = node.operand
+    match node:
+        case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[store]):
+            if functions and _is_kept(key, store, functions[-1]):
+                return True
+        case ast.Compare(
+            left=ast.Attribute(value=ast.Name(id=one)),
+            comparators=[ast.Attribute(value=ast.Name(id=other))],
+        ) if one == other and one not in ("self", "cls"):
+            return not verdict.is_gate  # two fields of one record
+        case ast.Compare(
+            left=ast.Name(id=key), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Name(id=last)]
+        ):
+            if functions and _is_turn(key, last, functions[-1]):
+                return True
+    return not verdict.is_gate and all(map(_is_other, verdict.unknown))
+
+
+def _is_other(unknown: str) -> bool:
+    text = unknown.partition(": ")[0]
+    return _OTHER.match(text) is not None and not _TARGET.search(text)
+
+
+def _is_kept(key: ast.expr, store: ast.expr, function: FunctionNode) -> bool:
+    """Whether what is looked for is put there where it is missing, as into a cache."""
+    asked = (ast.dump(store), ast.dump(key))
+    return any((ast.dump(s.value), ast.dump(s.slice)) == asked for s in _stored(function))
+
+
+def _stored(function: FunctionNode) -> Iterator[ast.Subscript]:
+    for part in statements_in(function):
+        if isinstance(part, ast.Assign):
+            for target in part.targets:
+                if isinstance(target, ast.Subscript):
+                    yield target
+
+
+def _is_turn(key: str, last: str, function: FunctionNode) -> bool:
+    """Whether a loop's variable is compared with the last one, to leave out a comma."""
+    turns = ends = False
+    for part in statements_in(function):
+        match part:
+            case ast.For(target=ast.Name(id=name)) if name == key:
+                turns = True
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Subscript(
+                    slice=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1))
+                ),
+            ) if name == last:
+                ends = True
+    return turns and ends

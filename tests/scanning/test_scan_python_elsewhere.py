@@ -1,0 +1,94 @@
+"""Conditions that seem to test the architecture: some ask for something else, some are told by a class."""
+
+from __future__ import annotations
+
+import pytest
+from test_scan_python import admitted, gates
+
+ELSEWHERE = [
+    pytest.param(
+        "def f(self, device):\n    key = (g(device), get_device_capability(device))\n"
+        "    if key not in self._made_archs:\n        self._made_archs[key] = make(key)\n",
+        id="a cache that is filled on a miss",
+    ),
+    pytest.param(
+        "def f(spec):\n    if spec.sm >= spec.sm_tile:\n        return 1\n",
+        id="two fields of one record",
+    ),
+    pytest.param(
+        "def f(rows):\n    for sm in rows.keys():\n        last = [*rows][-1]\n"
+        "        text = '' if sm == last else ','\n",
+        id="a comma after all but the last",
+    ),
+    pytest.param(
+        "def f():\n    arch = envs.WANTED_ARCH.get()\n    if arch not in KINDS_OF_ARCH:\n        raise X\n",
+        id="a user's setting",
+    ),
+    pytest.param(
+        "def f(name):\n    arch = torch.cuda.get_device_properties(0).gcnArchName\n"
+        "    return any(one in arch for one in name)\n",
+        id="a name that AMD's devices have",
+    ),
+    pytest.param(
+        "def f(names):\n    known = any(ModelTable.is_arch_supported(arch) for arch in names)\n"
+        "    if not known:\n        return 1\n",
+        id="a model's architecture",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_a_condition_that_asks_for_something_else_is_no_gate(text: str) -> None:
+    assert gates(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(self, arch):\n    if arch not in self.served_archs:\n        return None\n",
+        "def f(spec, plan):\n    if spec.sm >= plan.sm_tile:\n        return 1\n",
+    ],
+)
+def test_what_may_be_the_device_stays_a_gate(text: str) -> None:
+    assert gates(text)
+
+
+LEAST = (
+    "class Config:\n    @classmethod\n    def get_min_capability(cls):\n"
+    "        if _is_npu:\n            raise NotImplementedError('no')\n        else:\n            return 100\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LEAST + "def f():\n    return get_device_sm() >= Config.get_min_capability()\n",
+        LEAST
+        + "def f(config: Config):\n    return get_device_sm() >= config.get_min_capability()\n",
+        LEAST.replace("classmethod", "staticmethod").replace("cls", "")
+        + "def f(config: Config):\n    return get_device_sm() >= config.get_min_capability()\n",
+    ],
+    ids=["of a class", "of a parameter's class", "of one without an instance"],
+)
+def test_a_method_that_gives_a_constant_is_read(text: str) -> None:
+    (found,) = gates(text)
+    assert not found.unknown
+    archs = admitted(found).split()
+    assert "90" not in archs
+    assert {"100", "120"} <= {*archs}
+
+
+def test_a_least_capability_of_a_class_that_is_not_known_is_not_told() -> None:
+    (found,) = gates("def f(config):\n    return get_device_sm() >= config.get_min_capability()\n")
+    assert found.unknown
+
+
+def test_the_truth_of_an_alias_of_a_chain_is_followed() -> None:
+    found = gates(
+        "def fits(rows, device):\n    if not rows.good:\n        return False\n"
+        "    return bool(rows.n == 4 and get_device_capability(device) == (10, 0))\n"
+        "def f(rows, device, one, two):\n    shared = one or two\n"
+        "    tail = shared and not two and fits(rows, device)\n    if tail:\n        return 1\n"
+    )
+    assert found
+    assert not any(one.unknown for one in found)
