@@ -202,16 +202,16 @@ class Objects(Flow):
                 found = self._own_attribute(name, attr, node, frame)
                 if found is not None:
                     return found
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if (
-                hides(attr) and name not in frame.values and hasattr(node, "lineno")
-            ):
-                return self._of_parameter(name, attr, node, frame) or super()._value(node, frame)
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name[:1].isupper():
                 value = super()._value(node, frame)
                 if isinstance(value, Opaque) and value.held is None:
                     held = self._made(node, frame)
                     return replace(value, held=held) if held else value
                 return value
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if (
+                hides(attr) and name not in frame.values and hasattr(node, "lineno")
+            ):
+                return self._of_parameter(name, attr, node, frame) or super()._value(node, frame)
         return super()._value(node, frame)
 
     def _of_parameter(self, name: str, attr: str, node: ast.expr, frame: Frame) -> Value | None:
