@@ -95,6 +95,14 @@ def test_through_a_package_and_through_another_predicate(tmp_path: Path) -> None
     ]
 
 
+def test_one_whose_name_begins_another(tmp_path: Path) -> None:
+    files = {
+        "toy/more.py": "import torch\ndef fits_well():\n    return torch.cuda.get_device_capability()[0] == 10\n",
+        "toy/run.py": "from toy.more import fits_well\nif fits_well():\n    x = 1\n",
+    }
+    assert [one[0] for one in found(tmp_path, files)] == ["toy/more.py", "toy/run.py"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -129,8 +129,8 @@ def users(
             owners.setdefault(name.encode(), []).append(path)
     if not owners:
         return {}
-    spelt = [before + name for name in owners for before in (b" ", b".")]
-    words = Words(spelt)
+    names = sorted(owners)
+    words = Words(names)
     found: dict[str, Given] = {}
     for file in files:
         if not file.path.endswith(PYTHON) or results[file.path].get("tree") != "own":
@@ -140,7 +140,7 @@ def users(
         except OSError:
             continue
         given: Given = {}
-        for name, origin in _brought(source, file.path, words, spelt):
+        for name, origin in _brought(source, file.path, words, names):
             for owner in owners[name]:
                 if owner != file.path and _leads_to(origin, owner):
                     given.setdefault(owner, []).append(name.decode())
@@ -162,17 +162,17 @@ def _leads_to(origin: str, owner: str) -> bool:
 
 
 def _brought(
-    source: bytes, path: str, words: Words, spelt: Sequence[bytes]
+    source: bytes, path: str, words: Words, names: Sequence[bytes]
 ) -> Iterator[tuple[bytes, str]]:
     """The names among some that a file seems to import, and where from."""
     for which, start, end in words.places(source):
-        after = source[end : end + 1]
-        if after.isalnum() or after == b"_":
+        before, after = source[start - 1 : start], source[end : end + 1]
+        if before not in (b" ", b".") or after.isalnum() or after == b"_":
             continue
-        name = spelt[which][1:]
-        if source[start : start + 1] == b".":
-            if before := re.search(rb"(\w+)$", source[max(0, start - 80) : start]):
-                yield name, before[1].decode()
+        name = names[which]
+        if before == b".":
+            if owner := re.search(rb"(\w+)\.$", source[max(0, start - 80) : start]):
+                yield name, owner[1].decode()
             continue
         first, last = line_at(source, start)
         if _IMPORTED.match(source[first:last]):

@@ -261,7 +261,9 @@ class ByName(Free):
         ):
             return super().truth_of(node, frame)
         if self.depth == 0 and not speaks(node, self.aliases):
-            return atom(self.package.once(ast.unparse, node)[:_LONG])  # a part that is of no concern
+            return atom(
+                self.package.once(ast.unparse, node)[:_LONG]
+            )  # a part that is of no concern
         value = self._predicated(self.value(node, frame))
         if isinstance(node, ast.Name) and reason(value):
             chain = self._chain(node.id, frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ahocorasick_rs import BytesAhoCorasick
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 
 class Words:
@@ -15,7 +15,8 @@ class Words:
     """
 
     def __init__(self, words: Sequence[bytes]):
-        self._matcher = BytesAhoCorasick(words)
+        # Where one word begins another, the longer one is what stands there.
+        self._matcher = BytesAhoCorasick(words, matchkind=MatchKind.LeftmostLongest)
 
     def places(self, source: bytes) -> Sequence[tuple[int, int, int]]:
         """Which word stands where: its number, and where it begins and ends."""
