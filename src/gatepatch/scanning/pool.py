@@ -26,12 +26,17 @@ _BYTES = 2_000_000
 _LOST = {"tree": "own", "gates": [], "problem": "the process that read it has died"}
 
 
-def batches(jobs: Sequence[tuple[Job, int]]) -> Iterator[list[Job]]:
-    """Put jobs together, neighbours with neighbours, by their number and their sizes."""
+def batches(jobs: Sequence[tuple[Job, int]], most: int = _BYTES) -> Iterator[list[Job]]:
+    """Put jobs together, neighbours with neighbours, by their number and their sizes.
+
+    Args:
+        jobs: The jobs, each with the size of its file.
+        most: Bytes of files that are put together.
+    """
     batch: list[Job] = []
     size = 0
     for job, length in jobs:
-        if batch and (len(batch) == _FILES or size + length > _BYTES or batch[0][0] != job[0]):
+        if batch and (len(batch) == _FILES or size + length > most or batch[0][0] != job[0]):
             yield batch
             batch, size = [], 0
         batch.append(job)
@@ -40,68 +45,100 @@ def batches(jobs: Sequence[tuple[Job, int]]) -> Iterator[list[Job]]:
         yield batch
 
 
-def run(work: Sequence[Sequence[Job]], processes: int) -> Iterator[Done]:
-    """Yield each batch with its answers, as they are done; on any error all processes are ended.
+class Pool:
+    """Processes that scan: started when there is work for them, and all ended with the block.
 
     Args:
-        work: The batches.
-        processes: How many processes to start.
+        processes: How many at most.
     """
-    todo: queue.SimpleQueue[Sequence[Job]] = queue.SimpleQueue()
-    for batch in work:
-        todo.put(batch)
-    done: queue.SimpleQueue[Done | BaseException | None] = queue.SimpleQueue()
-    children: list[subprocess.Popen[str]] = []
-    stop = threading.Event()
 
-    def feed() -> None:
+    def __init__(self, processes: int):
+        self._processes = processes
+        self._children: list[subprocess.Popen[str]] = []
+        self._idle: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Pool:
+        """Nothing is started yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all processes."""
+        self._end()
+
+    def run(self, work: Sequence[Sequence[Job]]) -> Iterator[Done]:
+        """Yield each batch with its answers, as they are done; on any error all processes are ended.
+
+        Args:
+            work: The batches.
+        """
+        todo: queue.SimpleQueue[Sequence[Job]] = queue.SimpleQueue()
+        for batch in work:
+            todo.put(batch)
+        done: queue.SimpleQueue[Done | BaseException | None] = queue.SimpleQueue()
+        stop = threading.Event()
+
+        def feed() -> None:
+            try:
+                child = self._free()
+                while not stop.is_set():
+                    try:
+                        batch = todo.get_nowait()
+                    except queue.Empty:
+                        break
+                    answers = _ask(child, batch)
+                    if answers is None and not stop.is_set():
+                        child = _start(self._children)
+                        answers = []
+                        for job in batch:  # one of them ended it
+                            found = _ask(child, [job])
+                            if found is None:
+                                child = _start(self._children)
+                            answers += found or [_LOST]
+                    done.put((batch, answers or []))
+                self._idle.append(child)
+            except BaseException as error:
+                done.put(error)
+            finally:
+                done.put(None)
+
+        running = min(self._processes, len(work))
+        threads = [threading.Thread(target=feed, daemon=True) for _ in range(running)]
         try:
-            child = _start(children)
-            while not stop.is_set():
-                try:
-                    batch = todo.get_nowait()
-                except queue.Empty:
-                    break
-                answers = _ask(child, batch)
-                if answers is None and not stop.is_set():
-                    child = _start(children)
-                    answers = []
-                    for job in batch:  # one of them ended it
-                        found = _ask(child, [job])
-                        if found is None:
-                            child = _start(children)
-                        answers += found or [_LOST]
-                done.put((batch, answers or []))
-        except BaseException as error:
-            done.put(error)
+            for thread in threads:
+                thread.start()
+            while running:
+                found = done.get()
+                if found is None:
+                    running -= 1
+                elif isinstance(found, BaseException):
+                    raise found
+                else:
+                    yield found
         finally:
-            done.put(None)
+            stop.set()
+            if running:  # a thread may wait for an answer still
+                self._end()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
 
-    threads = [threading.Thread(target=feed, daemon=True) for _ in range(processes)]
-    try:
-        for thread in threads:
-            thread.start()
-        running = len(threads)
-        while running:
-            found = done.get()
-            if found is None:
-                running -= 1
-            elif isinstance(found, BaseException):
-                raise found
-            else:
-                yield found
-    finally:
-        stop.set()
-        for child in children:
+    def _free(self) -> subprocess.Popen[str]:
+        """A process that has nothing to do."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _start(self._children)
+
+    def _end(self) -> None:
+        for child in self._children:
             child.kill()
             child.wait()
             for stream in (child.stdin, child.stdout):
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+        self._children.clear()
+        self._idle.clear()
 
 
 def _start(children: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:

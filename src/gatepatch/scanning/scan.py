@@ -27,6 +27,9 @@ against another one."""
 
 Progress = Callable[[int, int], None]
 
+_FEW = 250_000
+"""Bytes of files that a process is given at once, where there are not many."""
+
 
 class Narrowed(TypedDict, total=False):
     """The fields of a query beside ``sm``, as a caller gives them."""
@@ -185,35 +188,38 @@ def _fill(parts: Sequence[_Part], query: Query, progress: Progress) -> None:
             jobs.append(((part.key, file.path, file.file, {}), file.size))
     by_key = {part.key: part for part in parts}
     total, done = len(jobs), 0
-    for batch, answers in _run(jobs, query):
-        for (key, path, _, _), answer in zip(batch, answers, strict=True):
-            by_key[key].results[path] = answer
-        done += len(batch)
-        progress(done, total)
-    _fill_again(by_key, fresh, query)
-
-
-def _fill_again(by_key: Mapping[str, _Part], fresh: Mapping[str, set[str]], query: Query) -> None:
-    """Look for what hangs on predicates of other files, which are known by now."""
-    for _ in range(borrowed.ROUNDS):
-        jobs: list[tuple[pool.Job, int]] = []
-        for key, part in by_key.items():
-            users = borrowed.users(part.files, part.results, fresh[key])
-            for file in part.files:
-                if given := users.get(file.path):
-                    jobs.append(((key, file.path, file.file, given), file.size))
-        lending: dict[str, set[str]] = {key: set() for key in by_key}
-        for batch, answers in _run(jobs, query):
+    with pool.Pool(query.processes or _cores()) as processes:
+        for batch, answers in processes.run(list(pool.batches(jobs))):
             for (key, path, _, _), answer in zip(batch, answers, strict=True):
-                if borrowed.join(by_key[key].results[path], answer):
-                    lending[key].add(path)
-        fresh = lending
+                by_key[key].results[path] = answer
+            done += len(batch)
+            progress(done, total)
+        for _ in range(borrowed.ROUNDS):
+            again = list(_again(by_key, fresh))
+            total += len(again)
+            fresh = {key: set() for key in by_key}
+            for batch, answers in processes.run(list(pool.batches(again, _FEW))):
+                for (key, path, _, _), answer in zip(batch, answers, strict=True):
+                    if borrowed.join(by_key[key].results[path], answer):
+                        fresh[key].add(path)
+                done += len(batch)
+                progress(done, total)
 
 
-def _run(jobs: Sequence[tuple[pool.Job, int]], query: Query) -> Iterator[pool.Done]:
-    """Do jobs in processes."""
-    if work := list(pool.batches(jobs)):
-        yield from pool.run(work, min(query.processes or _cores(), len(work)))
+def _again(
+    parts: Mapping[str, _Part], fresh: Mapping[str, set[str]]
+) -> Iterator[tuple[pool.Job, int]]:
+    """The files that ask predicates of other files, which are known by now.
+
+    Args:
+        parts: The distributions.
+        fresh: The files of each whose predicates are new.
+    """
+    for key, part in parts.items():
+        users = borrowed.users(part.files, part.results, fresh[key])
+        for file in part.files:
+            if given := users.get(file.path):
+                yield (key, file.path, file.file, given), file.size
 
 
 def _cores() -> int:
