@@ -34,6 +34,19 @@ ELSEWHERE = [
         "    if not known:\n        return 1\n",
         id="a model's architecture",
     ),
+    pytest.param(
+        "def f(seen):\n    return make(seen.cuda_arch_minor or 0)\n",
+        id="what stands for it where there is none",
+    ),
+    pytest.param(
+        "def f(archs):\n    for arch in archs:\n        major, minor = arch.split('.')\n"
+        "        if minor[-1].isalpha():\n            g(major)\n",
+        id="how a name is written",
+    ),
+    pytest.param(
+        "BUILT = {n: tuple(k for k, row in ROWS.items() if arch in row['archs']) for n, arch in NAMES.items()}\n",
+        id="a table that is made for all",
+    ),
 ]
 
 
@@ -92,3 +105,35 @@ def test_the_truth_of_an_alias_of_a_chain_is_followed() -> None:
     )
     assert found
     assert not any(one.unknown for one in found)
+
+
+def test_a_module_that_a_function_imports_is_read() -> None:
+    (found,) = gates(
+        "def f():\n    from pkg import wide\n\n    return wide.is_arch_supported(2)\n",
+        {"pkg/wide.py": b"def is_arch_supported(n):\n    return get_device_sm() >= 100\n"},
+    )
+    archs = admitted(found).split()
+    assert "90" not in archs
+    assert {"100", "120"} <= {*archs}
+
+
+def test_a_flag_that_is_taken_back_where_an_import_fails_is_told() -> None:
+    found = gates(
+        "_is_fast_sm100 = is_cuda() and get_device_sm() == 100\n"
+        "if _is_fast_sm100:\n    try:\n        import fast\n"
+        "    except ImportError:\n        _is_fast_sm100 = False\n"
+        "else:\n    _is_fast_sm100 = False\n"
+        "def f(n):\n    if _is_fast_sm100 and n > 1:\n        return 1\n"
+    )
+    assert found
+    assert not any(one.unknown for one in found)
+    assert all("90" not in admitted(one).split() for one in found)
+
+
+def test_the_shape_of_a_tensor_is_no_test() -> None:
+    (found,) = gates(
+        "def f(x):\n    out = hopper_attention_sm90(x)\n"
+        "    out = blackwell_attention_sm100(out)\n"
+        "    few = get_device_sm() == 100 and 0 < out.shape[0] <= 32\n    return few\n"
+    )
+    assert not found.unknown

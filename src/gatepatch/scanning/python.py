@@ -122,9 +122,7 @@ def _conditions(
         verdict = meaning.verdict(top.node, frame, rejects=top.rejects)
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown
-        if verdict.unknown and (
-            _is_told_by_body(top) or asks_elsewhere(top.node, top.functions, verdict)
-        ):
+        if verdict.unknown and (_is_told_by_body(top) or asks_elsewhere(top, verdict)):
             continue
         if gate or meaning.is_for_another(verdict, top.node, frame):
             known = passed(top.node, top.functions, meaning.package)

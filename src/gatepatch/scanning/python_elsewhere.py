@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gatepatch.gates.python_scope import FunctionNode, statements_in
+from gatepatch.gates.python_source import Expression
 from gatepatch.verdict import Verdict
 
 _OTHER = re.compile(
@@ -17,17 +18,27 @@ _OTHER = re.compile(
 _TARGET = re.compile(r"(?:sm|compute)_?\d\d")
 
 
-def asks_elsewhere(node: ast.expr, functions: Sequence[FunctionNode], verdict: Verdict) -> bool:
+_FORM = frozenset({"isalpha", "isdigit", "isalnum"})
+"""Methods that tell how a text is written."""
+
+
+def asks_elsewhere(top: Expression, verdict: Verdict) -> bool:
     """Whether a condition that is not told depends on something else than the device.
 
     Args:
-        node: The condition.
-        functions: The functions around it.
+        top: The condition.
         verdict: Its truth, unknown in part.
     """
+    node, functions = top.node, top.functions
     while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         node = node.operand
     match node:
+        case ast.BoolOp(op=ast.Or(), values=[*_, ast.Constant(value=default)]) if not top.tested:
+            return not isinstance(default, bool)  # what stands for it where there is none
+        case ast.Call(func=ast.Attribute(attr=name), args=[]) if name in _FORM:
+            return True
+        case ast.Compare(left=ast.Name(id=name)) if not functions and name in top.bound:
+            return True  # a table made of others, for every architecture in them
         case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[store]):
             if functions and _is_kept(key, store, functions[-1]):
                 return True

@@ -120,6 +120,9 @@ class _Walk:
                     return _UNTOLD
                 return _Known(_at(ast.BinOp(left=state.value, op=op, right=value), node))
             case ast.If(test=test, body=body, orelse=orelse):
+                itself = isinstance(test, ast.Name) and test.id == self._name
+                if itself and isinstance(state, _Known) and state.value is not None:
+                    test = state.value
                 return self._join(test, self.block(body, state), self.block(orelse, state), node)
             case ast.With(body=body):
                 return self.block(body, state)
@@ -218,23 +221,22 @@ class Flow(Shapes):
                 and len(frame.module.bindings.get(name, ())) > 1
                 and hasattr(node, "lineno")
             ):
-                value = super()._value(node, frame)
-                found = self._at_top(name, node, frame) if reason(value) else None
-                return value if found is None else found
+                found = self._at_top(name, node, frame)
+                return super()._value(node, frame) if found is None else found
         return super()._value(node, frame)
 
     def _at_top(self, name: str, node: ast.Name, frame: Frame) -> Value | None:
         """What a module's name is at a place outside of functions; None where that cannot be told."""
         body = frame.module.tree.body
-        if any(True for _ in functions_around(body, node.lineno)):
-            return None
-        place = (frame.module, name, node.lineno)
+        place = (frame.module, "top", name, node.lineno)
         expression = self.package.asked(place, lambda: self._up_to(name, node.lineno, body))
         if expression is None or expression in self._active or self.depth >= self.deepest:
             return None
         return self.again(expression, frame)
 
     def _up_to(self, name: str, line: int, body: Sequence[ast.stmt]) -> ast.expr | None:
+        if any(True for _ in functions_around(body, line)):
+            return None
         walk = _Walk(name, line, self)
         walk.block(body, _UNTOLD)
         return walk.found.value if isinstance(walk.found, _Known) else None

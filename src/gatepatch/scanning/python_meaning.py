@@ -103,6 +103,9 @@ _WORDS: Mapping[type[ast.cmpop], str] = {
     ast.IsNot: "is not",
 }
 
+_OF_TENSORS = frozenset({"shape", "dtype", "ndim"})
+"""Attributes that say nothing of an architecture, whatever it was that made the tensor."""
+
 _PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 
 _UNTOLD = "its meaning is not known"
@@ -321,6 +324,8 @@ class ByName(Free):
         return self._predicated(super()._value(node, frame))
 
     def _member(self, base: Value, name: str) -> Value:
+        if name in _OF_TENSORS and isinstance(base, Opaque) and base.held is None:
+            return Opaque(f"{base.text}.{name}")
         told = isinstance(base, Opaque) and (base.unknown or names.is_number(name))
         if told and f"{name}=" in text_of(base):
             # A field of a record, as it was made.

@@ -12,6 +12,7 @@ from gatepatch.gates.python_scope import (
     Binding,
     Found,
     FunctionNode,
+    Imported,
     Module,
     Other,
     Package,
@@ -209,6 +210,13 @@ class Objects(Flow):
                     return replace(value, held=held) if held else value
                 return value
             case ast.Attribute(value=ast.Name(id=name), attr=attr) if (
+                isinstance(frame.locals.get(name, (None,))[0], Imported)
+                and name not in frame.values
+                and name not in frame.hidden
+            ):
+                found = self.module_attribute([name, attr], frame)
+                return super()._value(node, frame) if found is None else found
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if (
                 hides(attr) and name not in frame.values and hasattr(node, "lineno")
             ):
                 return self._of_parameter(name, attr, node, frame) or super()._value(node, frame)
@@ -268,6 +276,16 @@ class Objects(Flow):
         fields.update(zip(names, values, strict=False))
         fields.update({k.arg: self.value(k.value, frame) for k in node.keywords if k.arg})
         return Held(fields=fields, made_by=kind, module=module)
+
+    def module_attribute(self, dotted: Sequence[str], frame: Frame) -> Value | None:
+        """A name of another module of the distribution, one that a function imports included."""
+        match frame.locals.get(dotted[0]):
+            case (Imported() as imported,):
+                own: list[Binding] = [imported]
+                known = {**frame.module.bindings, dotted[0]: own}
+                found = self.package.member(replace(frame.module, bindings=known), dotted)
+                return self.found(dotted[-1], found) if found is not None else None
+        return super().module_attribute(dotted, frame)
 
     def _member(self, base: Value, name: str) -> Value:
         if isinstance(base, Opaque) and base.held:
