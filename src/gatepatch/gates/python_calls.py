@@ -259,8 +259,13 @@ def _inlined(
     every = [*callee.args, *args, *(v for _, v in callee.keywords), *keywords.values()]
     given = [*args, *keywords.values()]
     opaque = Opaque(f"{name}({_arguments_text(given, len(args), tuple(keywords))})")
+    if any(isinstance(value, Raises) for value in every):
+        return Raises()
     if not evaluator.follows(callee.node):
-        return Opaque(opaque.text, hides(name))
+        told = evaluator.worked_out(callee, args, keywords)
+        return Opaque(opaque.text, hides(name)) if told is None else told
+    if not every and (told := evaluator.worked_out(callee, (), {})) is not None:
+        return told
     body = _body(callee)
     tests = any(evaluator.package.smells(module, part) for part in body) or any(
         map(of_device, every)
@@ -286,6 +291,8 @@ def _inlined(
             frame = frame.bound(parameter, value)
         found = _run(evaluator, body, frame)
     except _NotFollowedError as error:
+        if (told := evaluator.worked_out(callee, args, keywords)) is not None:
+            return told
         if error.statement is not None and evaluator.asks_outside(callee, error.statement):
             return replace(opaque, held=Held(among=(True, False)))
         return Opaque(opaque.text, f"{name}(): {error}" if tests else "")

@@ -110,6 +110,12 @@ class Evaluator(Operations):
         """Whether a statement that is not followed depends on what is installed beside the package."""
         return False
 
+    def worked_out(
+        self, callee: Callee, args: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value | None:
+        """What a function returns that is handed constants and not followed; None if that is not told."""
+        return None
+
     def is_display(self, node: ast.expr) -> bool:
         """Whether an alias of it is followed, whatever names are in it."""
         return isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict)

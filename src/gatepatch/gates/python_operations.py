@@ -16,6 +16,7 @@ from gatepatch.gates.python_values import (
     Frame,
     Opaque,
     Properties,
+    Raises,
     Value,
     choose,
     from_bool,
@@ -28,7 +29,7 @@ from gatepatch.gates.python_values import (
 MANY = 64
 """How many elements a comprehension may go over."""
 
-_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -40,10 +41,11 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitOr: operator.or_,
     ast.BitAnd: operator.and_,
 }
+"""Operators that are worked out."""
 
 _GROWING = (ast.Mult, ast.LShift)
 
-_COMPARE: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+COMPARE: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
     ast.Lt: ("<", operator.lt),
@@ -55,6 +57,7 @@ _COMPARE: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Is: ("is", operator.is_),
     ast.IsNot: ("is not", operator.is_not),
 }
+"""Comparisons, and how they are written."""
 
 
 class Operations(ABC):
@@ -147,6 +150,9 @@ class Operations(ABC):
         result = values.pop()
         for value in reversed(values):
             test = truth(value)
+            if is_and and isinstance(result, Raises) and not isinstance(value, Raises):
+                result = Const(False)  # there is no other outcome
+                continue
             result = choose(test, result, value) if is_and else choose(test, value, result)
         return result
 
@@ -156,9 +162,9 @@ class Operations(ABC):
         return self.opaque(f"-{text_of(value)}", parts=(value,))
 
     def _binary(self, left: Value, right: Value, node: ast.BinOp, frame: Frame) -> Value:
-        action = _BINARY.get(type(node.op))
+        action = BINARY.get(type(node.op))
         if isinstance(left, Const) and isinstance(right, Const) and action is not None:
-            small = not isinstance(node.op, _GROWING) or _is_small(left.value, right.value)
+            small = not isinstance(node.op, _GROWING) or is_small(left.value, right.value)
             made = _constant(
                 lambda: action(left.value, right.value), of_device(left) or of_device(right)
             )
@@ -179,7 +185,7 @@ class Operations(ABC):
 
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
         left, right = sides
-        word, action = _COMPARE[type(op)]
+        word, action = COMPARE[type(op)]
         if isinstance(left, Const) and isinstance(right, Const):
             made = _constant(
                 lambda: bool(action(left.value, right.value)), of_device(left) or of_device(right)
@@ -314,6 +320,7 @@ def _operation(operator: str) -> str:
     return sample.replace("x", "{}", 1).replace("y", "{}", 1)
 
 
-def _is_small(left: object, right: object) -> bool:
+def is_small(left: object, right: object) -> bool:
+    """Whether two numbers may be multiplied, or shifted."""
     numbers = [value for value in (left, right) if isinstance(value, int | float)]
     return len(numbers) == 2 and all(abs(number) <= 4096 for number in numbers)

@@ -167,6 +167,10 @@ class Package:
             self._modules[path] = None if data is None else parse_module(path, data)
         return self._modules[path]
 
+    def read(self, path: str) -> bytes | None:
+        """A file of the distribution that is no code."""
+        return self._read(path)
+
     def put(self, path: str, tree: ast.Module, source: bytes | None = None) -> Module:
         """Read a module from its syntax instead."""
         self._modules[path] = module = read_module(path, tree, source)

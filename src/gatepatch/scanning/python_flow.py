@@ -11,7 +11,7 @@ from typing import ClassVar
 from gatepatch.boolean import BUDGET, TooManyStepsError
 from gatepatch.gates.python_scope import Assigned, Binding, Element, FunctionNode, Other, hides
 from gatepatch.gates.python_values import Frame, Opaque, Value, reason
-from gatepatch.scanning.python_shapes import Shapes
+from gatepatch.scanning.python_built import Built
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +69,7 @@ class _Walk:
         line: The line of the place; past the end where the last value is asked for.
     """
 
-    def __init__(self, name: str, line: float, once: Shapes):
+    def __init__(self, name: str, line: float, once: Built):
         self._name = name
         self._line = line
         self._package = once.package
@@ -184,7 +184,7 @@ def parameters(function: FunctionNode) -> frozenset[str]:
     return frozenset(n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg))
 
 
-class Flow(Shapes):
+class Flow(Built):
     """An evaluator that follows a name from one assignment to the next, and through branches."""
 
     part: ClassVar[int] = 60

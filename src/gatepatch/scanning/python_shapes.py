@@ -12,7 +12,8 @@ from gatepatch.gates.python_evaluator import Evaluator
 from gatepatch.gates.python_operations import MANY, is_iterable
 from gatepatch.gates.python_values import Const, Frame, Held, Opaque, Value
 
-_MAKERS = frozenset({"frozenset", "set", "tuple", "list", "dict", "sorted", "range"})
+MAKERS = frozenset({"frozenset", "set", "tuple", "list", "dict", "sorted", "range"})
+"""Functions that make a collection of another one."""
 _JOINS = (ast.BitOr, ast.BitAnd, ast.Add, ast.Sub)
 
 
@@ -23,7 +24,7 @@ def is_collection(node: ast.expr) -> bool:
             return True
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             return True
-        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _MAKERS:
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in MAKERS:
             return isinstance(inner, ast.Name | ast.Attribute) or is_collection(inner)
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name[:1].isupper():
             return True  # an instance
