@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from test_scan_python import admitted, gates
 
+from gatepatch.arch import TABLE
+from gatepatch.scanning.found import admission
+
 ELSEWHERE = [
     pytest.param(
         "def f(self, device):\n    key = (g(device), get_device_capability(device))\n"
@@ -42,6 +45,16 @@ ELSEWHERE = [
         "def f(archs):\n    for arch in archs:\n        major, minor = arch.split('.')\n"
         "        if minor[-1].isalpha():\n            g(major)\n",
         id="how a name is written",
+    ),
+    pytest.param(
+        "def f(arch):\n    arch = arch.strip()\n    for prefix in ('sm_', 'sm'):\n"
+        "        if arch.startswith(prefix):\n            arch = arch[len(prefix) :]\n",
+        id="a prefix that is taken off",
+    ),
+    pytest.param(
+        "def f(self):\n    seen_archs = [(row.n, row.compute_capability) for row in self.rows]\n"
+        "    if not seen_archs:\n        return None\n",
+        id="whether there is any at all",
     ),
     pytest.param(
         "BUILT = {n: tuple(k for k, row in ROWS.items() if arch in row['archs']) for n, arch in NAMES.items()}\n",
@@ -137,3 +150,32 @@ def test_the_shape_of_a_tensor_is_no_test() -> None:
         "    few = get_device_sm() == 100 and 0 < out.shape[0] <= 32\n    return few\n"
     )
     assert not found.unknown
+
+
+OPEN = (
+    "class Any:\n    _archs: ClassVar[tuple[int, ...]]\n\n    def f(self, arch):\n"
+    "        major, minor = get_device_capability()\n"
+    "        if major * 10 + minor not in self._archs:\n            raise X\n"
+    "class One(Any):\n    _archs = (90, 100)\n"
+)
+
+
+def test_what_a_class_leaves_to_others_depends_on_which() -> None:
+    (found,) = (one for one in gates(OPEN + "class Two(Any):\n    _archs = (100,)\n"))
+    assert not found.unknown
+    answers = admission(found.verdict, rejects=found.rejects).answers
+    told = {arch.sm: answer for arch, answer in zip(TABLE, answers, strict=True)}
+    assert (told[90], told[100], told[120]) == ("depends", "admits", "shuts")
+
+
+def test_where_not_all_of_them_are_known_it_is_not_told() -> None:
+    (found,) = gates(OPEN + "class Two(Any):\n    _archs = read()\n")
+    assert found.unknown
+
+
+def test_device_properties_have_a_capability() -> None:
+    (found,) = gates(
+        "def f(device):\n    seen = torch.cuda.get_device_properties(device)\n"
+        "    if not (hasattr(seen, 'major') and seen.major == 12):\n        raise X\n"
+    )
+    assert admitted(found) == "120 121"

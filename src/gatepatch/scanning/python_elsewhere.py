@@ -37,6 +37,10 @@ def asks_elsewhere(top: Expression, verdict: Verdict) -> bool:
             return not isinstance(default, bool)  # what stands for it where there is none
         case ast.Call(func=ast.Attribute(attr=name), args=[]) if name in _FORM:
             return True
+        case ast.Call(func=ast.Attribute(attr="startswith"), args=[ast.Name(id=name)]):
+            return bool(functions) and _is_prefix(name, functions[-1])
+        case ast.Name(id=name) if functions and _is_whole(name, functions[-1]):
+            return True  # whether there is any at all
         case ast.Compare(left=ast.Name(id=name)) if not functions and name in top.bound:
             return True  # a table made of others, for every architecture in them
         case ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[store]):
@@ -89,3 +93,25 @@ def _is_turn(key: str, last: str, function: FunctionNode) -> bool:
             ) if name == last:
                 ends = True
     return turns and ends
+
+
+def _is_whole(name: str, function: FunctionNode) -> bool:
+    """Whether a name is a list of something of each, none left out."""
+    values = [
+        part.value
+        for part in statements_in(function)
+        if isinstance(part, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in part.targets)
+    ]
+    return len(values) == 1 and (
+        isinstance(values[0], ast.ListComp) and not any(one.ifs for one in values[0].generators)
+    )
+
+
+def _is_prefix(name: str, function: FunctionNode) -> bool:
+    """Whether a name is one of some words without a number, such as what is taken off a target."""
+    for part in statements_in(function):
+        match part:
+            case ast.For(target=ast.Name(id=own), iter=ast.Tuple(elts=words)) if own == name:
+                return not any(re.search(r"\d", ast.unparse(word)) for word in words)
+    return False

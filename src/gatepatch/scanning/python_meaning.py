@@ -310,6 +310,8 @@ class ByName(Free):
                 number = _number(self.value(node.args[0], frame))
                 if number is not None:
                     return self._by_name(_PLATFORM[name](self.arch, number))
+            if name == "hasattr" and node.args and self.value(node.args[0], frame) == Properties():
+                return Const(True)
             if name in _LOOKED and (found := self._looked_up(name, node, frame)) is not None:
                 return found
             if name in _TRANSPARENT and len(node.args) == 1:

@@ -113,6 +113,19 @@ def _field_names(node: ast.ClassDef) -> Iterator[str]:
                 yield name
 
 
+def _left_open(node: ast.ClassDef) -> frozenset[str]:
+    """The names that a class says to be a class's, and leaves to those that are made of it."""
+    return frozenset(
+        part.target.id
+        for part in node.body
+        if isinstance(part, ast.AnnAssign)
+        and part.value is None
+        and isinstance(part.target, ast.Name)
+        and isinstance(part.annotation, ast.Subscript)
+        and name_of(part.annotation.value) == "ClassVar"
+    )
+
+
 class Objects(Flow):
     """An evaluator that looks into tuples, records and classes of the package."""
 
@@ -335,6 +348,24 @@ class Objects(Flow):
                     return inner
         return None
 
+    def _of_those_made_of_it(self, kind: ast.ClassDef, attr: str, frame: Frame) -> Value | None:
+        """One of what the classes of the file that are made of one bind a name to, that leaves it to them."""
+        module = frame.module
+        if attr not in self.package.once(_left_open, kind):
+            return None
+        mades = {kind.name}
+        values: list[Value] = []
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not mades.isdisjoint(map(name_of, node.bases)):
+                mades.add(node.name)
+                bound = self.package.once(_own, node).get(attr)
+                if isinstance(bound, ast.expr):
+                    values.append(self.value(bound, Frame(module)))
+        known = [value.value for value in values if isinstance(value, Const)]
+        if not known or len(known) != len(values):
+            return None
+        return Opaque(f"self.{attr}", "", Held(among=tuple(known)))
+
     def _own_attribute(self, name: str, attr: str, node: ast.expr, frame: Frame) -> Value | None:
         """An attribute of ``self`` or ``cls``, where its class tells what it is."""
         module = frame.module
@@ -347,7 +378,7 @@ class Objects(Flow):
         base = Opaque(name, "", Held(made_by=kind, module=module))
         sets = self.package.once(_set_by_methods, kind).get(attr)
         if sets is None:
-            return self._of_class(base, attr)
+            return self._of_class(base, attr) or self._of_those_made_of_it(kind, attr, frame)
         match sets:  # what its body says is what it is before
             case [(value, method)] if value not in self._active and self.depth < self.deepest:
                 told = f".{attr}" in self.aliases or hides(attr)
