@@ -44,6 +44,47 @@ BLACKWELL = "100 103 110 120 121 130"
 
 SHAPES = [
     pytest.param(
+        "def f(device_cc):\n    if device_cc == (9, 0):\n        return 1\n",
+        ("comparison", "90"),
+        id="a name that ends in cc",
+    ),
+    pytest.param(
+        "def f(x):\n    x = (\n"
+        '        "fast" if x.get_device_capability()[0] == 9 else "slow"\n    )\n',
+        ("comparison", "90"),
+        id="on a line that begins with a text",
+    ),
+    pytest.param(
+        "import torch, tl\nFAST = tl.constexpr(torch.cuda.get_device_capability() == (9, 0))\n"
+        "def f(x):\n    if x:\n        if FAST:\n            return 1\n",
+        ("predicate", "90"),
+        id="a constant of a kernel",
+    ),
+    pytest.param(
+        'def f(target, slow):\n    if target == "sm_90a":\n        return slow\n',
+        ("string", "90"),
+        id="a target",
+    ),
+    pytest.param(
+        'ROUTES = {("sm_90a", 4): {8: 2}}\ndef f(arch, n, m):\n'
+        "    most = ROUTES.get((arch, int(n)), {}).get(int(m))\n    return most is not None\n",
+        ("predicate", "90"),
+        id="a table in a table",
+    ),
+    pytest.param(
+        'TABLE = {(9, 0): "sm_90a"}\nclass A:\n'
+        "    def __init__(self, n, cc):\n"
+        "        self._target = None if n else TABLE.get(cc)\n"
+        "    def run(self):\n        if self._target is None:\n            raise ValueError\n",
+        ("predicate", "90"),
+        id="an attribute that is looked up",
+    ),
+    pytest.param(
+        'ARCH_BY_CAPABILITY = {(10, 7): "sm_107a"}\n',
+        ("table", ""),
+        id="a table of one that is not in the table of architectures",
+    ),
+    pytest.param(
         "from pkg.utils import is_sm90_supported\nif is_sm90_supported():\n    x = 1\n",
         ("predicate", "90"),
         id="a predicate of the package",

@@ -16,7 +16,8 @@ SMELL = re.compile(
 """Identifiers that may stand for a test of the architecture."""
 
 _EXACT = re.compile(
-    r"((cc|sm|device|dev|cuda|gpu|capability|cap|compute|arch)_?)?(major|minor)|sm|cc|(sm_)?arch_(num(ber)?|int)"
+    r"((cc|sm|device|dev|cuda|gpu|capability|cap|compute|arch)_?)?(major|minor)"
+    r"|((device|dev|cuda|gpu|compute|target|current|cur)_)?(sm|cc)|(sm_)?arch_(num(ber)?|int)"
 )
 """Names that stand for a part of the compute capability, unless they are a version's."""
 

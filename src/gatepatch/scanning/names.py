@@ -22,6 +22,7 @@ _MAJOR = re.compile(
     r"(?i)_*(?:(?:cuda|gpu|device|target|sm|cc|arch|compute|capability|cap|compute_?cap(?:ability)?|cu|dev|k)_?)*major_*"
 )
 _MINOR = re.compile(_MAJOR.pattern.replace("major", "minor"))
+_TARGET = re.compile(r"(?i)(?:\w+_)?target")
 _PREDICATE = re.compile(
     r"(?i)_*(?:is|has|use|on|are|get_is)?_*(?:cuda_|nvidia_|device_|platform_)*sm_?(\d{2,3})[af]?"
     r"(?:_(?:device|supported|gpu|arch|target|capable|platform|available))*_*"
@@ -58,6 +59,12 @@ def is_number(name: str) -> bool:
     """Whether a name is a capability's: a number such as 90, a pair, or a text."""
     name = re.sub(r"(?i)^_*(?:get|parse)_*", "", name)
     return _NUMBER.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=1 << 14)
+def is_target(name: str) -> bool:
+    """Whether a name is that of what is built for, an architecture if it is compared with one's text."""
+    return _TARGET.fullmatch(name) is not None
 
 
 @lru_cache(maxsize=1 << 14)
@@ -127,15 +134,14 @@ def value(name: str, arch: Arch, beside: Sequence[Any]) -> Any:
         return arch.major if all(isinstance(b, int) for b in beside) else None
     if is_minor(name):
         return arch.minor if all(isinstance(b, int) for b in beside) else None
-    if not is_number(name):
+    texts = bool(beside) and all(isinstance(b, str) for b in beside)
+    if not is_number(name) and not (texts and is_target(name)):
         return None
     if beside and all(isinstance(b, tuple) and len(b) == 2 for b in beside):
         return (arch.major, arch.minor)
     if beside and all(isinstance(b, int) and not isinstance(b, bool) for b in beside):
         return number(arch, beside)
-    if beside and all(isinstance(b, str) for b in beside):
-        return spelt(arch, beside)
-    return None
+    return spelt(arch, beside) if texts else None
 
 
 def spelt(arch: Arch, beside: Sequence[str]) -> str | None:

@@ -26,8 +26,8 @@ _PYTHON = re.compile(
     rb"|\barchitecture\s*(?:[=!<>]=|[<>]|(?:not +)?in\b)\s*[(\[{]?\s*\d"
     rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_arch(?:s|itecture)?(?![A-Za-z])"
     rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
-    rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported|get_(?!\w*cpu)\w+_arch\("
-    rb"|\b_*(?:arch|Arch)(?:_num(?:ber)?|_int|s?(?:_list)?)\b(?!\.(?!sm))|\b(?:min_|max_)?sm\b|\bcc\b"
+    rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported|(?<!cpu)(?<!model)_arch\(|\barch_(?:for|of)_"
+    rb"|\b_*(?:arch|Arch)(?:_num(?:ber)?|_int|s?(?:_list)?)\b(?!\.(?!sm))|\b(?:(?:min|max|device|current|target)_)?sm\b|(?:\b|_)cc\b"
     rb")"
 )
 # One of these stands in whatever the pattern matches.
@@ -38,12 +38,27 @@ _WORDS = Words(
         *(b"mpere", b"MPERE", b"turing", b"Turing", b"TURING", b"olta", b"OLTA", b"ubin"),
         *(b"compute_cap", b"_pdl", b"pdl_"),
         *(b"gfx", b"device_prop", b"device_sm", b"major", b"_arch", b" arch", b".arch", b"(arch"),
-        *(b"[arch", b"Arch", b"!arch", b"_sm", b"(sm", b" sm", b".sm", b" cc", b"(cc", b".cc"),
+        *(
+            b"[arch",
+            b"Arch",
+            b"!arch",
+            b"_sm",
+            b"(sm",
+            b" sm",
+            b".sm",
+            b" cc",
+            b"(cc",
+            b".cc",
+            b"_cc",
+        ),
         *(b"computecap", b"ComputeCap", b"ARCH", b"_SM", b"SM_"),
         *(b"0):", b"1):", b"2):", b"3):", b"5):", b"6):", b"7):", b"9):"),
     ),
 )
-_IDLE = re.compile(rb"#|import\b|from\b|class\b|\w+,\s*$|[rf]?[\"'](?!.*\{[^{}]* if )[^:]*$")
+_IDLE = re.compile(
+    rb"#|import\b|from\b|class\b|\w+,\s*$"
+    rb"|[rf]?[\"'](?!.*(?:\{[^{}]* if |[\"'] (?:if|in|not in|[=!]=) ))[^:]*$"
+)
 """A line that binds or tests nothing: a comment, an import, a name in a list, a text."""
 
 _CHOSEN = re.compile(rb"\bf[\"'].*\{[^{}]* if ")
@@ -69,7 +84,13 @@ _CUDA = re.compile(
     rb"(?i:arch(?!iv|64|32)|sm_?\d\d|compute_?\d\d|capability|gencode"
     rb"|volta|turing|ampere|hopper|blackwell|rubin|pascal|_ada|lovelace)"
 )
-_MODELS = (b"ForCausalLM", b"ForConditionalGeneration", b"_config.architectures", b"ModelRegistry")
+_MODELS = (
+    b"ForCausalLM",
+    b"ForConditionalGeneration",
+    b"_config.architectures",
+    b'onfig, "architectures"',
+    b"ModelRegistry",
+)
 """A file with one of these speaks of the architectures of models."""
 
 _MODELS_OWN = ("!arch", "!archs", "!arches", "!arch_list", "!architecture")
@@ -161,7 +182,8 @@ def _is_idle(source: bytes, start: int, end: int) -> bool:
 
 def naming(source: bytes, names: Sequence[str]) -> list[int]:
     """The lines that have one of some names."""
-    plain = [re.escape(n.removeprefix("?").encode()) for n in names if n[0] not in ".="]
+    names = [n.removeprefix("?") for n in names]
+    plain = [re.escape(n.encode()) for n in names if n[0] not in ".="]
     found = set[tuple[int, int]]()
     if plain:
         pattern = re.compile(rb"\b(?:" + b"|".join(plain) + rb")\b")
@@ -208,8 +230,9 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: Set[str]) -> I
         inside = set(_inside_of(statement, lines, known))
         yield from inside
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if looked_up(value, known):
-                yield f"?{name}"
+            case ast.Assign(targets=[target], value=value) if looked_up(value, known):
+                yield from _looked_up(target)
+        match statement:
             case ast.Assign(targets=targets, value=value) if _is_test(value, known):
                 for target in targets:
                     yield from _names(target, value)
@@ -219,6 +242,14 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: Set[str]) -> I
                 yield from _names(target, value)
             case ast.FunctionDef() if last - statement.lineno < _LONG:
                 yield from _function(statement, known, inside)
+
+
+def _looked_up(target: ast.expr) -> Iterator[str]:
+    match target:
+        case ast.Name(id=name):
+            yield f"?{name}"
+        case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+            yield f"?.{name}"
 
 
 def _inside_of(statement: ast.stmt, lines: Sequence[int], known: Set[str]) -> Iterator[str]:

@@ -80,7 +80,7 @@ _PLATFORM: Mapping[str, Callable[[Arch, Arch], bool]] = {
 
 _LOOKED = frozenset({"get", "getattr", "is_family_of"})
 
-_TRANSPARENT = frozenset({"const_expr", "bool", "dict", "MappingProxyType"})
+_TRANSPARENT = frozenset({"const_expr", "constexpr", "bool", "dict", "MappingProxyType"})
 """Functions whose truth, or what they hold, is that of what they are given."""
 
 _CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod|classmethod|property")
@@ -576,7 +576,9 @@ class ByName(Free):
 
     def beside(self, value: Value, other: Value, op: ast.cmpop) -> Value:
         """A value that is not followed, in the unit of the constant that it is compared with."""
-        if not isinstance(value, Opaque) or not value.unknown or not isinstance(other, Const):
+        if not isinstance(value, Opaque) or not isinstance(other, Const):
+            return value
+        if not value.unknown and not names.is_target(value.text):
             return value
         if isinstance(op, ast.Eq | ast.NotEq) and other.device and "." in value.text:
             return value  # what a record was made for, against what the device is

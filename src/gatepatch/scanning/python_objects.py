@@ -381,7 +381,7 @@ class Objects(Flow):
             return self._of_class(base, attr) or self._of_those_made_of_it(kind, attr, frame)
         match sets:  # what its body says is what it is before
             case [(value, method)] if value not in self._active and self.depth < self.deepest:
-                told = f".{attr}" in self.aliases or hides(attr)
+                told = not self.aliases.isdisjoint((f".{attr}", f"?.{attr}")) or hides(attr)
                 if not (told or self.package.smells(module, value)):
                     return None
                 names = locals_of(self.package, module, method)

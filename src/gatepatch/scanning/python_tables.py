@@ -19,6 +19,9 @@ from gatepatch.verdict import Point, Verdict
 _COMPILES = re.compile(r"nvcc|gencode|gen_|compile|supported_major|build|arch_list|cuda_arch")
 _LOWEST = re.compile(r"min_?(?:sm|capability|cc|compute_?capability|arch)")
 _HIGHEST = re.compile(r"max_?(?:sm|capability|cc|compute_?capability|arch)")
+_BESIDE = Arch(10, 7)
+"""An architecture that the table of them lacks."""
+
 _LISTS = ast.Tuple | ast.List | ast.Set
 _LISTED = "the list says for which architectures it is compiled"
 _TABLED = "the table says for which architectures there is an entry"
@@ -121,7 +124,7 @@ def _table(
     if bare and not _labelled(statements.around(node)):
         return
     table: dict[Point, Bool] = {arch: any(_same(arch, key) for key in archs) for arch in TABLE}
-    if any(table.values()):
+    if any(table.values()) or (_BESIDE in archs and _labelled(statements.around(node))):
         yield _found(source, node, top.within, "table", Verdict(table), _TABLED)
 
 
@@ -169,8 +172,8 @@ def _identifiers(target: ast.expr) -> Iterator[str]:
 
 
 def _names(label: str) -> bool:
-    """Whether a name says that what it is given is architectures."""
-    return bool(hides(label)) or "major" in label
+    """Whether a name says that what it is given is architectures, and not one."""
+    return (bool(hides(label)) and not label.endswith("_cc")) or "major" in label
 
 
 def _found(

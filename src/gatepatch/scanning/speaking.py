@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from gatepatch.gates.python_scope import dotted_name, hides, name_of
 from gatepatch.scanning import names
 
 _WRAPPERS = frozenset(
-    {"int", "tuple", "bool", "any", "all", "const_expr", "str", "list", "set", "is_family_of"}
+    {
+        *("int", "tuple", "bool", "any", "all", "str", "list", "set"),
+        *("const_expr", "constexpr", "is_family_of"),
+    }
 )
 """Functions whose value speaks of what they are given."""
 
@@ -22,8 +25,10 @@ _ASKING = re.compile(
 _LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?|(?:\w+_)?error")
 """Functions whose value is looked up by what they are given."""
 
-_GETS = re.compile(r"get_(?!\w*cpu)\w+_arch")
+_GETS = re.compile(r"(?!\w*(?:cpu|model|hf|gcn|rocm))\w*arch(?:_(?:for|of)_\w+)?")
 """Functions that give an architecture, or none."""
+
+_TEXT = re.compile(r"sm_?\d{2,3}[af]?")
 
 _COUNT = re.compile(r"(?i)(?:\w+_)?sms|\w*sm_?count\w*|(?:max_)?n(?:um)?_?sms?")
 """Names of a number of multiprocessors."""
@@ -74,7 +79,11 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
         ):
             return True
         case ast.Compare(left=left, comparators=others):
-            return speaks(left, aliases) or any(speaks(other, aliases) for other in others)
+            return (
+                speaks(left, aliases)
+                or any(speaks(other, aliases) for other in others)
+                or _is_target_tested(left, others)
+            )
         case ast.Subscript(value=value):
             return speaks(value, aliases)
         case ast.Constant() | ast.Dict() | ast.Lambda() | ast.JoinedStr():
@@ -83,6 +92,23 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
         speaks(child, aliases)
         for child in ast.iter_child_nodes(node)
         if isinstance(child, ast.expr)
+    )
+
+
+def _is_target_tested(left: ast.expr, others: Sequence[ast.expr]) -> bool:
+    """Whether a target is compared with the name of an architecture: ``target == "sm_103a"``."""
+    return (
+        isinstance(left, ast.Name | ast.Attribute)
+        and names.is_target(name_of(left))
+        and any(
+            isinstance(part, ast.Constant)
+            and isinstance(part.value, str)
+            and _TEXT.fullmatch(part.value)
+            for other in others
+            for part in (
+                other.elts if isinstance(other, ast.Tuple | ast.Set | ast.List) else [other]
+            )
+        )
     )
 
 
@@ -98,10 +124,16 @@ def looked_up(node: ast.expr, aliases: Set[str]) -> bool:
     match node:
         case ast.Name(id=name):
             return f"?{name}" in aliases
+        case ast.Attribute(attr=name, value=ast.Name(id="self" | "cls")):
+            return f"?.{name}" in aliases
+        case ast.IfExp(body=one, orelse=other):
+            return looked_up(one, aliases) or looked_up(other, aliases)
         case ast.Call(func=func, args=args):
             name = name_of(func)
             if f"?{name}" in aliases or _GETS.fullmatch(name):
                 return True
+            if name == "get" and isinstance(func, ast.Attribute) and looked_up(func.value, aliases):
+                return True  # a table in a table
             return _LOOKS_UP.fullmatch(name) is not None and any(speaks(a, aliases) for a in args)
     return False
 
