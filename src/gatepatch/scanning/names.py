@@ -22,7 +22,6 @@ _MAJOR = re.compile(
     r"(?i)_*(?:(?:cuda|gpu|device|target|sm|cc|arch|compute|capability|cap|compute_?cap(?:ability)?|cu|dev|k)_?)*major_*"
 )
 _MINOR = re.compile(_MAJOR.pattern.replace("major", "minor"))
-_TARGET = re.compile(r"(?i)(?:\w+_)?target")
 _PREDICATE = re.compile(
     r"(?i)_*(?:is|has|use|on|are|get_is)?_*(?:cuda_|nvidia_|device_|platform_)*sm_?(\d{2,3})[af]?"
     r"(?:_(?:device|supported|gpu|arch|target|capable|platform|available))*_*"
@@ -61,10 +60,9 @@ def is_number(name: str) -> bool:
     return _NUMBER.fullmatch(name) is not None
 
 
-@lru_cache(maxsize=1 << 14)
 def is_target(name: str) -> bool:
     """Whether a name is that of what is built for, an architecture if it is compared with one's text."""
-    return _TARGET.fullmatch(name) is not None
+    return name.endswith(("target", "TARGET")) and name.isidentifier()
 
 
 @lru_cache(maxsize=1 << 14)

@@ -130,7 +130,7 @@ def looked_up(node: ast.expr, aliases: Set[str]) -> bool:
             return looked_up(one, aliases) or looked_up(other, aliases)
         case ast.Call(func=func, args=args):
             name = name_of(func)
-            if f"?{name}" in aliases or _GETS.fullmatch(name):
+            if f"?{name}" in aliases or ("arch" in name and _GETS.fullmatch(name)):
                 return True
             if name == "get" and isinstance(func, ast.Attribute) and looked_up(func.value, aliases):
                 return True  # a table in a table
