@@ -58,6 +58,12 @@ TOLD = [
         id="data that stands beside the module",
     ),
     pytest.param(
+        "import pkg.rows\n"
+        "def f(device):\n    return arch(device) in getattr(pkg.rows, 'ROUTES', {})\n",
+        (False, True, False),
+        id="a table of another module that may not be there",
+    ),
+    pytest.param(
         "NAMES = [f'sm_{n}a' for n in range(80, 180)]\n"
         "def f(device):\n    return arch(device) in tuple(n for n in NAMES if n.endswith('0a'))\n",
         (True, True, False),
@@ -76,12 +82,27 @@ TOLD = [
 
 def verdicts(text: str) -> list[Bool]:
     """The truth of the last gate on 9.0, 10.0 and 12.0."""
-    files = {"pkg/a.py": text.encode(), "pkg/table.json": json.dumps(TABLE).encode()}
+    files = {
+        "pkg/a.py": text.encode(),
+        "pkg/rows.py": ROWS,
+        "pkg/table.json": json.dumps(TABLE).encode(),
+    }
     found, _ = PythonScanner(files.get).scan("pkg/a.py", text.encode())
     gate = next(one for one in reversed(found) if one.within == "f")
     return [gate.verdict.table[Arch(n, 0)] for n in (9, 10, 12)]
 
 
+ROWS = b"""
+def routes():
+    found = {'sm_100a': {}}
+    for arches, name in ((['sm_100a'], 'x'), ('sm_100a', 'y')):
+        if isinstance(arches, str):
+            arches = [arches]
+        for arch in arches:
+            found[arch].setdefault(name, {})[name] = 1
+    return found
+ROUTES = routes()
+"""
 TABLE = {"version": 1, "arches": {"sm_100a": {}}}
 
 

@@ -68,7 +68,20 @@ _CHANGES: Mapping[type, frozenset[str]] = {
     list: frozenset(["append", "extend", "insert", "pop", "sort"]),
     set: frozenset(["add", "update", "discard"]),
 }
+_KINDS: Mapping[str, type] = {
+    kind.__name__: kind for kind in (str, int, float, bool, dict, list, tuple)
+}
 _MADE = (dict, list, set)
+
+
+def _kinds(node: ast.expr) -> tuple[type, ...]:
+    """The types that a value is asked to be of."""
+    match node:
+        case ast.Name(id=name) if name in _KINDS:
+            return (_KINDS[name],)
+        case ast.Tuple(elts=parts):
+            return tuple(kind for part in parts for kind in _kinds(part))
+    raise UntoldError
 
 
 class UntoldError(Exception):
@@ -264,11 +277,11 @@ class Concrete:
     def _builtin(self, name: str, node: ast.Call) -> Any:
         if name == "MappingProxyType" and len(node.args) == 1:
             return self.value(node.args[0])
+        if name == "isinstance" and len(node.args) == 2:
+            return isinstance(self.value(node.args[0]), _kinds(node.args[1]))
         args, named = self._arguments(node)
         if name == "Path" and len(args) == 1:
             return PurePosixPath(args[0])
-        if name == "isinstance":
-            raise UntoldError
         action = _BUILTINS.get(name)
         if action is None or (named and name != "dict"):
             raise UntoldError

@@ -12,7 +12,15 @@ from gatepatch.arch import Arch
 from gatepatch.boolean import Bool, and_, atom, not_
 from gatepatch.gates import python_calls
 from gatepatch.gates.python_evaluator import Evaluator
-from gatepatch.gates.python_scope import Assigned, Binding, FunctionNode, Package, hides, name_of
+from gatepatch.gates.python_scope import (
+    Assigned,
+    Binding,
+    FunctionNode,
+    Package,
+    dotted_name,
+    hides,
+    name_of,
+)
 from gatepatch.gates.python_values import (
     Const,
     Frame,
@@ -394,6 +402,11 @@ class ByName(Free):
         """What a table gives for an architecture, or an enumeration says of one; None otherwise."""
         match node:
             case ast.Call(args=[base, ast.Constant(value=str(attribute)), _]) if name == "getattr":
+                dotted = dotted_name(base)
+                if dotted is not None and not frame.is_local(dotted[0]):
+                    there = self.module_attribute((*dotted, attribute), frame)
+                    if isinstance(there, Const):
+                        return there
                 if (properties := self.value(base, frame)) == Properties():
                     return self._member(properties, attribute)
                 found = Opaque(f"{ast.unparse(base)}.{attribute}")
