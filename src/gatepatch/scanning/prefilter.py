@@ -20,7 +20,9 @@ _PYTHON = re.compile(
     # An architecture in a predicate's name, in an enumeration, or alone in a text.
     rb"|(?i:(?:is|has|use|uses|on|need|needs|require|requires|support|supports|enable|not|targets?|_)_(?:\w*_)?sm_?\d\d)"
     rb"|(?i:sm_?\d\d\w*(?:support|avail|capable|device|enabled))"
-    rb"|[\"'.](?:sm|SM|Sm|compute)_?\d{2,3}[af]?\b|\bgfx\d|sm_version|device_sm|[mM]in_?[cC]apab"
+    # A module's name, or the architecture whose memory is asked for, is none.
+    rb"|(?<!_bytes\()(?<!_cols\()[\"'.](?:sm|SM|Sm|compute)_?\d{2,3}[af]?\b(?!\.\w+[.(])"
+    rb"|\bgfx\d|sm_version|device_sm(?!_?count|s\b)|[mM]in_?[cC]apab"
     rb"|(?i:is_\w*(?:blackwell|hopper|ampere|rubin)|(?:blackwell|hopper)\w*(?:support|avail))"
     rb"|\b\w*_(?:BLACKWELL|HOPPER|AMPERE)\b|support(?:s|ed)?_pdl|pdl_support"
     rb"|\barchitecture\s*(?:[=!<>]=|[<>]|(?:not +)?in\b)\s*[(\[{]?\s*\d"
@@ -56,7 +58,7 @@ _WORDS = Words(
     ),
 )
 _IDLE = re.compile(
-    rb"#|import\b|from\b|class\b|\w+,\s*$"
+    rb"#|import\b|from\b|class\b|\w+,\s*$|\"\"\"|'''"
     rb"|[rf]?[\"'](?!.*(?:\{[^{}]* if |[\"'] (?:if|in|not in|[=!]=) ))[^:]*$"
 )
 """A line that binds or tests nothing: a comment, an import, a name in a list, a text."""
