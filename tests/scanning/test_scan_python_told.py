@@ -345,6 +345,14 @@ PICKED = [
         ("no", "yes", "no"),
         id="all callers in the file hand over the same table, or none",
     ),
+    pytest.param(
+        "ALL = {'a': {'row': SAME['a']}, 'b': {'row': SAME['b']}}\n"
+        'def row_of(record):\n    """The row.' + "\n    Told.\n" * 10 + '    """\n'
+        "    return record.get('row')\n"
+        "def f(name, arch):\n    row = row_of(ALL[name])\n    return arch in row['on']\n",
+        ("no", "yes", "no"),
+        id="a function that hands out an entry, of which much is said",
+    ),
 ]
 
 

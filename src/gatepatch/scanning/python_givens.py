@@ -180,8 +180,7 @@ class Givens(Objects):
 
     def tells(self, node: FunctionNode | ast.Lambda) -> bool:
         """Whether a function that tests nothing is looked into: one that hands out an entry, too."""
-        handy = self._again and (node.end_lineno or node.lineno) - node.lineno < _HANDY
-        return handy or super().tells(node)
+        return (self._again and _is_handy(node)) or super().tells(node)
 
     untold: dict[ast.expr, int]
     """On how many architectures it did not help to try a comparison again: less than 0 where it did on one."""
@@ -390,6 +389,14 @@ class Givens(Objects):
             return Opaque("")
         place = Frame(frame.module, {}, locals_of(self.package, frame.module, call.within))
         return self.value(node, self._framed(node, self._leading(node, place), place))
+
+
+def _is_handy(node: FunctionNode | ast.Lambda) -> bool:
+    """Whether a function is short, or does nothing but hand something out, however much it is told of."""
+    match node:
+        case ast.FunctionDef(body=[ast.Expr(value=ast.Constant()), ast.Return()]):
+            return True
+    return (node.end_lineno or node.lineno) - node.lineno < _HANDY
 
 
 def _is_key(part: object) -> bool:
