@@ -195,8 +195,9 @@ class RawModule:
         self.code = code
         if "slow" in TOY:
             time.sleep(0.6)
-        if "cache" in TOY and not int(os.environ.get("CUPY_CACHE_IN_MEMORY", "0")):
-            os.mkdir(os.path.expanduser("~/.cupy"))
+        if "cache" in TOY:  # in memory or not
+            folder = os.environ.get("CUPY_CACHE_DIR", "~/.cupy/kernel_cache")
+            os.makedirs(os.path.expanduser(folder), exist_ok=True)
 
     def get_function(self, name):
         if "no-nvrtc" in TOY:

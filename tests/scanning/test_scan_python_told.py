@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from test_scan_python import admitted, gates
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import to_text
+from gatepatch.scanning.one_file import Scanner
 
 TOLD = [
     pytest.param(
@@ -377,3 +380,14 @@ def test_one_of_several_that_agree(text: str, expected: tuple[str, ...]) -> None
 def test_one_of_those_that_are_not_known_is_not_known(text: str) -> None:
     (found,) = gates(ROWS + text)
     assert found.unknown
+
+
+def test_a_reason_is_told_by_its_two_ends(tmp_path: Path) -> None:
+    names = ", ".join(f"part_{number}" for number in range(200))
+    own = tmp_path / "own.py"
+    own.write_text(f"def f(arch, {names}):\n    if arch in served({names}): pass\n")
+    ((*_, reasons, _),) = Scanner(tmp_path).scan("own.py", str(own))["gates"]
+    (reason,) = reasons
+    assert len(reason) < 500
+    assert reason.startswith("arch in served(part_0, part_1")
+    assert reason.endswith("its meaning is not known")

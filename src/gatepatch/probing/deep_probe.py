@@ -105,9 +105,9 @@ def _ask_one_child(
     asked: Sequence[Question], timeout: float, progress: Callable[[Question], None]
 ) -> list[Answer]:
     """The answers that one child gave, the last of them perhaps that there is none."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory() as scratch:
         try:
-            child = _start(asked, said)
+            child = _start(asked, said, scratch)
         except OSError as error:
             return [_unanswered(question, "failed", str(error)) for question in asked]
         answers: list[Answer] = []
@@ -200,7 +200,7 @@ def _lines(child: subprocess.Popen[bytes], timeout: float) -> Iterator[dict[str,
     raise TimeoutError
 
 
-def _start(asked: Sequence[Question], said: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(asked: Sequence[Question], said: IO[bytes], scratch: str) -> subprocess.Popen[bytes]:
     task = {
         "path": [path for path in sys.path if path],
         "questions": [(q.question, q.device, q.peer) for q in asked],
@@ -211,5 +211,5 @@ def _start(asked: Sequence[Question], said: IO[bytes]) -> subprocess.Popen[bytes
         stdout=subprocess.PIPE,
         stderr=said,
         start_new_session=True,
-        env=child_environment(),
+        env=child_environment(scratch),
     )

@@ -112,9 +112,15 @@ class ProbeFailure:
         return f"; {len(self.installed)} CuPy packages are installed: pip uninstall {both}, then install one"
 
 
-def child_environment() -> dict[str, str]:
-    """The variables of a child that uses CUDA: what it compiles is not kept in the user's home."""
-    return {**os.environ, "CUPY_CACHE_IN_MEMORY": "1", "CUDA_CACHE_DISABLE": "1"}
+def child_environment(scratch: str = "") -> dict[str, str]:
+    """The variables of a child that uses CUDA: what it compiles is not kept in the user's home.
+
+    Args:
+        scratch: A folder for CuPy, which makes one for its cache (14.2 does) even where it keeps that
+            in memory; empty for a child that compiles nothing.
+    """
+    kept = {"CUPY_CACHE_DIR": scratch} if scratch else {}
+    return {**os.environ, "CUPY_CACHE_IN_MEMORY": "1", "CUDA_CACHE_DISABLE": "1", **kept}
 
 
 def probe(timeout: float = 30.0) -> Probe | ProbeFailure:

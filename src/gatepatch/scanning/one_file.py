@@ -21,6 +21,8 @@ from gatepatch.scanning.walk import PYTHON, tree_of
 
 _HEAD = 2048
 LONGEST = 2000
+_END = 200
+"""Characters of each end of a long reason that are told."""
 
 
 class Scanner:
@@ -118,9 +120,16 @@ def _written(found: Found) -> list[Any]:
         admitted.narrower,
         [guards.effect, guards.lines, guards.calls, guards.otherwise],
         found.compiled,
-        found.unknown or found.verdict.unknown,
+        [*map(_short, found.unknown or found.verdict.unknown)],
         found.by_name,
     ]
+
+
+def _short(reason: str) -> str:
+    """A reason by its two ends: what it is about may be a table of the whole package."""
+    if len(reason) <= 2 * _END:
+        return reason
+    return f"{reason[:_END]} ... {reason[-_END:]}"
 
 
 def read_back(
