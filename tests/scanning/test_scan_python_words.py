@@ -214,3 +214,31 @@ def test_a_list_is_handed_on_as_a_copy() -> None:
 
 def test_a_list_of_architectures_that_is_asked_for_is_no_gate() -> None:
     assert not gates("def main(sm_architectures):\n    if sm_architectures:\n        return 1\n")
+
+
+def test_what_a_caller_allows_no_device_answers() -> None:
+    found = gates(
+        "import torch\ndef f(x, *, allow_sm90=False):\n"
+        "    cc = torch.cuda.get_device_capability(x)\n"
+        "    return allow_sm90 and cc == (9, 0)\n"
+    )[-1]
+    assert not found.unknown
+    assert not found.verdict.unknown
+    assert admitted(found) == "90"
+
+
+def test_the_kind_of_a_model_is_no_architecture() -> None:
+    assert not gates(
+        "def f(arch, other_models):\n    if arch in other_models:\n        return other_models[arch]\n"
+    )
+
+
+def test_a_tuple_with_an_architecture_is_looked_up_among_known_keys() -> None:
+    found = gates(
+        "from kernels import made\nWIDE = {('a', 'sm_103a', 1): made(1), ('a', 'sm_103a', 2): made(2)}\n"
+        "def f(arch, kind, size):\n    entry = WIDE.get((kind, arch, size))\n"
+        "    if entry is not None:\n        return entry\n"
+    )[-1]
+    assert not found.unknown
+    assert not found.verdict.unknown
+    assert admitted(found) == "103"

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gatepatch.gates.python_values import Const, Held, Opaque, Value
+from gatepatch.gates.python_values import Const, Held, Opaque, Value, text_of
 from gatepatch.scanning import names
+from gatepatch.scanning.python_tuples import rows
 
 if TYPE_CHECKING:
     from gatepatch.scanning.python_meaning import ByName
@@ -33,8 +34,19 @@ def keys_of(value: Value) -> Value:
 def picked(
     evaluator: ByName, items: Mapping[Any, Value], key: Value, default: Value
 ) -> Value | None:
-    """What such a dictionary gives for an architecture; None where the key is not known."""
-    if not isinstance(key, Const) or not key.device:
+    """What such a dictionary gives for an architecture; None where the key is not known.
+
+    A tuple of which the architecture is a part may be one of several keys.
+    """
+    if not isinstance(key, Const):
+        known = rows(evaluator, key, Const(tuple(items)))
+        if known is None:
+            return None
+        evaluator.asked = True
+        if known.keys and known.free:
+            return Opaque(f"{{{', '.join(map(repr, known.keys))}}}.get({text_of(key)})")
+        key = Const(known.keys[0] if known.keys else None, device=True)
+    elif not key.device:
         return None
     evaluator.asked = True
     if key.value in items:

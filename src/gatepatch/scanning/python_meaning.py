@@ -40,7 +40,9 @@ from gatepatch.scanning.python_mappings import is_cache, is_something, items_of,
 from gatepatch.scanning.python_tuples import entry_of, membership, rows, same_parts
 from gatepatch.scanning.python_words import (
     TEXT_METHODS,
+    is_of_models,
     is_other_word,
+    is_permission,
     is_targets,
     spelt_like,
     targets,
@@ -125,8 +127,11 @@ _LONG = 400
 
 def _is_beside(op: ast.cmpop, left: Value, right: Value) -> bool:
     """Whether a comparison is of something else: a model's kind, what was compiled so far."""
-    if isinstance(op, ast.In | ast.NotIn) and right in (Const({}), Const(frozenset()), Const([])):
-        return True  # filled as the program runs
+    if isinstance(op, ast.In | ast.NotIn):
+        if right in (Const({}), Const(frozenset()), Const([])):
+            return True  # filled as the program runs
+        if isinstance(right, Opaque) and is_of_models(names.last_name(right.text)):
+            return True
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Opaque) and isinstance(other, Const) and is_other_word(other.value):
             name = names.last_name(_bare(one.text))
@@ -489,7 +494,7 @@ class ByName(Free):
             if is_targets(name):
                 return self._by_name(targets(self.arch))
             own = hides(name) and value.unknown.endswith(_UNTOLD)
-            if own and not says(name, value.text):
+            if own and (is_permission(name) or not says(name, value.text)):
                 return Opaque(value.text)
         elif isinstance(value, Opaque) and is_support(names.last_name(value.text)):
             if value.held is None:
@@ -507,14 +512,15 @@ class ByName(Free):
 
     def _pair(self, op: ast.cmpop, sides: Sequence[Value]) -> Value:
         left, right = sides[0], keys_of(sides[1])
-        if isinstance(op, ast.In | ast.NotIn) and is_cache(right):
+        listed, asks = isinstance(op, ast.In | ast.NotIn), isinstance(op, ast.Is | ast.IsNot)
+        if listed and is_cache(right):
             return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:_LONG]))
-        if isinstance(op, ast.In | ast.NotIn) and _is_empty(right):
+        if listed and _is_empty(right):
             self.asked = self.asked or of_device(right)
             return Const(isinstance(op, ast.NotIn), of_device(right))
-        if isinstance(op, ast.Is | ast.IsNot) and is_something(left) and right == Const(None):
+        if asks and is_something(left) and right == Const(None):
             return Const(isinstance(op, ast.IsNot), of_device(left))
-        if isinstance(op, ast.Is | ast.IsNot) and not isinstance(left, Const):
+        if asks and not isinstance(left, Const):
             # Whether it was asked for at all is no test of it; what it gave in a table is one.
             word = "is" if isinstance(op, ast.Is) else "is not"
             unknown = left.unknown if isinstance(left, Opaque) and right == Const(None) else ""
@@ -523,7 +529,7 @@ class ByName(Free):
         counts = isinstance(left, Opaque) and left.text.startswith(("int(", "len("))
         if counts and isinstance(op, ast.Eq | ast.NotEq) and right == Const(None, device=True):
             return self.device(isinstance(op, ast.NotEq))
-        if isinstance(op, ast.In | ast.NotIn) and (found := membership(self, op, left, right)):
+        if listed and (found := membership(self, op, left, right)):
             return found
         if isinstance(op, ast.Eq | ast.NotEq) and (same := same_parts(self, op, left, right)):
             return same

@@ -12,6 +12,9 @@ _NAMED = re.compile(
 _TARGETS = re.compile(r"(?i)_*target_(?:(?:cuda|gpu|device|sm)_)?arch(?:e?s|_list)")
 _SPELT = re.compile(r"(?i)(sm_?|compute_?|)\d")
 
+_MODELS = re.compile(r"(?i)\w*models?(?:_(?:map|registry|archs|classes))?")
+_PERMISSION = re.compile(r"(?i)_*allow_\w+")
+
 TEXT_METHODS = frozenset(
     {"startswith", "endswith", "removeprefix", "removesuffix", "replace", "split", "lower", "upper"}
     | {"strip", "lstrip", "rstrip", "isdigit"}
@@ -27,6 +30,16 @@ def is_other_word(value: object) -> bool:
     if isinstance(value, tuple | list | set | frozenset | dict):
         return bool(value) and all(map(is_other_word, value))
     return isinstance(value, str) and not _NAMED.search(value)
+
+
+def is_of_models(name: str) -> bool:
+    """Whether a name is that of models, of which an ``arch`` is the kind."""
+    return _MODELS.fullmatch(name) is not None
+
+
+def is_permission(name: str) -> bool:
+    """Whether a name says what a caller lets be, which no device answers: ``allow_sm90``."""
+    return _PERMISSION.fullmatch(name) is not None
 
 
 def is_targets(name: str) -> bool:
