@@ -356,6 +356,39 @@ PICKED = [
         ("no", "yes", "no"),
         id="a function that hands out an entry, of which much is said",
     ),
+    pytest.param(
+        "def f(kind, x, arch):\n    if x:\n        row = SAME.get(kind)\n"
+        "        return row is not None and arch in row['on']\n"
+        "    row = SAME.get(kind + 'x')\n    return row is not None and arch in row['on']\n",
+        ("no", "yes", "no"),
+        id="a name that is bound to a row twice",
+    ),
+    pytest.param(
+        "KINDS = {'n': 3, 'up_on': ['sm_100a'], 'down_on': ['sm_100a'], 'off': ['sm_90a']}\n"
+        "def f(kind, arch):\n    return arch in KINDS[f'{kind}_on']\n",
+        ("no", "yes", "no"),
+        id="a key of which the end is known",
+    ),
+    pytest.param(
+        "LIMITS = {'on': ['sm_100a'], 'off': ['sm_90a']}\n"
+        "def wide(n, arch, given=None):\n    c = given or LIMITS\n    return n and arch in c['on']\n"
+        "def plan(n, arch, given=None):\n    c = given or LIMITS\n"
+        "    if wide(n, arch, c):\n        return 1\n"
+        "def run(n, arch):\n    return plan(n, arch, LIMITS)\n",
+        ("no", "yes", "no"),
+        id="a table that is handed on to a predicate",
+    ),
+    pytest.param(
+        "BUILDS = {'sm_100a': {'a': 'b'}}\n"
+        "def program(name, *args, extra=None, **kwargs):\n    del extra\n"
+        "    if not torch.cuda.is_available():\n        return None\n"
+        "    arch = {(10, 0): 'sm_100a', (9, 0): 'sm_90a'}.get(torch.cuda.get_device_capability())\n"
+        "    return BUILDS.get(arch, {}).get(name)\n"
+        "def made(name, *args, **kwargs):\n"
+        "    return program(name, *args, **kwargs) is not None\n",
+        ("no", "yes", "no"),
+        id="more is handed on than is named",
+    ),
 ]
 
 
@@ -373,6 +406,10 @@ def test_one_of_several_that_agree(text: str, expected: tuple[str, ...]) -> None
     [
         "def f(row, arch):\n    return arch in row['on']\n",
         "def f(row, arch):\n    return arch in row['on']\ndef g(x, arch):\n    return f(x.row, arch)\n",
+        "def f(row, arch):\n    row = row or ROWS['a']\n    return arch in row['on']\n",
+        "def f(x, arch):\n    row = ROWS['a']\n    if x:\n        row = x\n    return arch in row['on']\n",
+        "def f(arch):\n    row = ROWS['a']\n    row = row['n'] and row\n    return arch in row['on']\n",
+        "def f(arch, kind):\n    return arch in {'a_on': ['sm_90a'], 'n': 3}[f'{kind}n']\n",
         "def f(row, arch):\n    return arch in row['on']\ndef g(arch, *rest):\n    return f(*rest)\n",
         "def f(arch):\n    for row in ROWS.values():\n        row = g(row)\n        if arch in row:\n            return 1\n",
     ],

@@ -274,7 +274,7 @@ def _inlined(
     followed = followed or evaluator.tells(callee.node)
     if not (tests or followed or any(map(_is_known, every))):
         return opaque
-    values = _arguments(callee, args, keywords)
+    values = _arguments(callee, args, keywords, beyond_too=evaluator.beyond_too)
     why = f"{name}() tests the architecture in a way that is not followed"
     if (
         values is None
@@ -366,13 +366,21 @@ def _defaults(evaluator: Evaluator, callee: Callee) -> dict[str, Value]:
 
 
 def _arguments(
-    callee: Callee, args: Sequence[Value], keywords: Mapping[str, Value]
+    callee: Callee, args: Sequence[Value], keywords: Mapping[str, Value], *, beyond_too: bool
 ) -> dict[str, Value] | None:
-    """The callee's parameters; None if the call does not fit them."""
+    """The callee's parameters; None if the call does not fit them.
+
+    Args:
+        callee: What is called.
+        args: What it is given by position.
+        keywords: What it is given by name.
+        beyond_too: Whether it may be given more than it has names for, where it takes that.
+    """
     arguments = callee.node.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     given = [*callee.args, *args]
-    if len(given) > len(names):
+    beyond = given[len(names) :]
+    if beyond and (not beyond_too or arguments.vararg is None or any(map(of_device, beyond))):
         return None
     named = {**dict(callee.keywords), **keywords}
     if arguments.kwarg is None and not named.keys() <= {
@@ -380,6 +388,9 @@ def _arguments(
         *(a.arg for a in arguments.kwonlyargs),
     }:
         return None
+    if beyond and arguments.vararg is not None:
+        rest = ", ".join(map(text_of, beyond))
+        named[arguments.vararg.arg] = Opaque(f"({rest})")
     return {**dict(zip(names, given, strict=False)), **named}
 
 
@@ -437,6 +448,8 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
         case ast.FunctionDef(name=name, decorator_list=[]):
             return _run(evaluator, rest, frame.bound(name, Callee(first, frame)))
         case ast.AnnAssign() | ast.Expr() | ast.Pass() | ast.Global() | ast.Nonlocal():
+            return _run(evaluator, rest, frame)
+        case ast.Delete(targets=targets) if all(isinstance(one, ast.Name) for one in targets):
             return _run(evaluator, rest, frame)
     raise _NotFollowedError(f"its statement on line {first.lineno} is not followed", first)
 

@@ -75,6 +75,8 @@ class Evaluator(Operations):
     deepest: ClassVar[int] = DEPTH
     longest: int = STEPS
     cases: ClassVar[int] = CASES
+    beyond_too: ClassVar[bool] = False
+    """Whether a function is looked into that is given more than it has names for."""
     is_followed = staticmethod(python_calls.is_followed)
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from gatepatch.arch import TABLE
 from gatepatch.boolean import BUDGET, TooManyStepsError, atom
 from gatepatch.gates.python_scope import (
     Assigned,
+    Binding,
     Defined,
     Element,
     FunctionNode,
@@ -147,8 +149,11 @@ def _options(value: Value) -> Sequence[Any]:
     return ()
 
 
-def _entries(container: Any) -> Sequence[Any]:
+def _entries(container: Any, named: re.Pattern[str] | None = None) -> Sequence[Any]:
+    """What stands in a collection, under the keys of a form if there is one."""
     match container:
+        case dict() if named:
+            return [container[key] for key in container if named.fullmatch(str(key))]
         case dict():
             return [*container.values()]
         case list() | tuple():
@@ -158,6 +163,20 @@ def _entries(container: Any) -> Sequence[Any]:
 
 def _elements(container: Any) -> Sequence[Any]:
     return [*container] if isinstance(container, list | tuple | dict | frozenset) else ()
+
+
+def _named_like(key: Value) -> re.Pattern[str] | None:
+    """The form of a key of which only parts are known: an f-string's."""
+    if not isinstance(key, Opaque) or not key.text.startswith(("f'", 'f"')):
+        return None
+    try:
+        node = ast.parse(key.text, mode="eval").body
+    except SyntaxError:
+        return None
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    parts = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
+    return re.compile("".join(".*" if part is None else re.escape(str(part)) for part in parts))
 
 
 def _at(container: Any, key: Any) -> Iterator[Any]:
@@ -192,7 +211,8 @@ class Givens(Objects):
         options = _options(base)
         if isinstance(index, Const):
             return self._one_of(value, [part for one in options for part in _at(one, index.value)])
-        return self._one_of(value, [part for one in options for part in _entries(one)])
+        named = _named_like(index)
+        return self._one_of(value, [part for one in options for part in _entries(one, named)])
 
     def _one_of(self, value: Opaque, options: Sequence[Any]) -> Opaque:
         if not options or len(options) > _MOST:
@@ -303,6 +323,34 @@ class Givens(Objects):
                 frame = frame.bound(name, value)
         return frame
 
+    def handed(self, node: ast.expr, frame: Frame, untold: Sequence[str]) -> Frame:
+        """A frame with the tables that a condition's function is handed by all of its callers in the file.
+
+        Args:
+            node: The condition.
+            frame: Where it stands.
+            untold: What of it is not known.
+        """
+        before, longest, left_over = self.steps, self.longest, BUDGET.left
+        self.longest = before + _PART
+        try:
+            for name in sorted(self._parameters(node, frame)):
+                if not any(f"{name}[" in text or f"{name}.get(" in text for text in untold):
+                    continue
+                value = self._of_name(name, node, frame)
+                if value is not None and all(map(_is_table, _options(value))):
+                    frame = frame.bound(name, value)
+        except TooManyStepsError:
+            pass
+        finally:
+            self.steps, self.longest, BUDGET.left = before, longest, left_over
+        return frame
+
+    def _parameters(self, node: ast.expr, frame: Frame) -> frozenset[str]:
+        """The parameters that the values are taken out of that a condition names."""
+        names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+        return frozenset[str]().union(*(self._leading(part, frame) for part in names)) - _TAKEN
+
     def _leading(self, node: ast.expr, frame: Frame) -> frozenset[str]:
         """The parameters and loop variables that a value is taken out of."""
         found: set[str] = set()
@@ -318,6 +366,8 @@ class Givens(Objects):
                     found.add(name)
                     continue
                 match frame.locals.get(name):
+                    case (Assigned(), Assigned(), *_) as bound if all(map(_is_picked, bound)):
+                        found.add(name)
                     case (Assigned(value=value) | Element(value=value),):
                         following += self.package.once(_roots, value)
             level = following
@@ -333,7 +383,29 @@ class Givens(Objects):
                         return self._turning(name, loop, position, frame)
             if name in self.package.once(parameters, function):
                 return self._handed(name, function, frame)
+        match frame.locals.get(name):
+            case (Assigned(), Assigned(), *_) as bound if all(map(_is_picked, bound)):
+                return self._one_bound(name, bound, frame)
         return None
+
+    def _one_bound(self, name: str, bound: Sequence[Binding], frame: Frame) -> Value | None:
+        """What a name may be that is bound more than once."""
+        options: list[Any] = []
+        if self._up >= _DEEPEST:
+            return None
+        self._up += 1
+        try:
+            for one in bound:
+                if not isinstance(one, Assigned):
+                    return None
+                inner = self._framed(one.value, self._leading(one.value, frame), frame)
+                for leaf in leaves(self.value(one.value, inner)):
+                    if not (found := _options(leaf)) or (isinstance(leaf, Const) and leaf.device):
+                        return None
+                    options += found
+        finally:
+            self._up -= 1
+        return self._one_of(Opaque(name), options)
 
     def _turning(
         self, name: str, loop: _Loop, position: Sequence[int], frame: Frame
@@ -397,6 +469,19 @@ def _is_handy(node: FunctionNode | ast.Lambda) -> bool:
         case ast.FunctionDef(body=[ast.Expr(value=ast.Constant()), ast.Return()]):
             return True
     return (node.end_lineno or node.lineno) - node.lineno < _HANDY
+
+
+def _is_picked(bound: Binding) -> bool:
+    """Whether a name is bound to an entry of something."""
+    match bound:
+        case Assigned(value=ast.Subscript() | ast.Call(func=ast.Attribute(attr="get"))):
+            return True
+    return False
+
+
+def _is_table(constant: object) -> bool:
+    """Whether something is looked up in, if it is given: what else is handed over, others may choose."""
+    return constant is None or isinstance(constant, dict)
 
 
 def _is_key(part: object) -> bool:

@@ -35,6 +35,7 @@ class _Patient(ByName):
     longest: int = 1_500
     cases: ClassVar[int] = 6_000
     tallest: ClassVar[int] = 80
+    beyond_too: ClassVar[bool] = True
     part: ClassVar[int] = 300
     most: ClassVar[int] = 3
 
@@ -129,6 +130,10 @@ class ScanMeaning(Meaning):
         self._by_name = self._quick.take_named()
         if verdict.unknown:
             again = self._patient.verdict(node, frame, rejects=rejects, whole=True)
+            if again.unknown:
+                handed = next(iter(self._patient)).handed(node, frame, again.unknown)
+                if handed is not frame:
+                    again = self._patient.verdict(node, handed, rejects=rejects, whole=True)
             by_name = self._patient.take_named()
             if not again.unknown:
                 self._last, self._by_name = self._patient, by_name
