@@ -365,6 +365,7 @@ def test_a_child_does_not_outlive_its_parent(machine: Machine, tmp_path: Path) -
 def test_nothing_is_written_into_the_home(machine: Machine, home: Path) -> None:
     machine("cache")
     assert isinstance(one("pdl"), Pdl)
+    assert isinstance(gatepatch.probe(), Probe)
     assert list(home.rglob("*")) == []
 
 

@@ -105,7 +105,10 @@ def _ask_one_child(
     asked: Sequence[Question], timeout: float, progress: Callable[[Question], None]
 ) -> list[Answer]:
     """The answers that one child gave, the last of them perhaps that there is none."""
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory() as scratch:
+    with (
+        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+    ):
         try:
             child = _start(asked, said, scratch)
         except OSError as error:

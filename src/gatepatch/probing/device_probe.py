@@ -112,15 +112,15 @@ class ProbeFailure:
         return f"; {len(self.installed)} CuPy packages are installed: pip uninstall {both}, then install one"
 
 
-def child_environment(scratch: str = "") -> dict[str, str]:
-    """The variables of a child that uses CUDA: what it compiles is not kept in the user's home.
+def child_environment(scratch: str) -> dict[str, str]:
+    """The variables of a child that uses CUDA: nothing of it is kept in the user's home.
 
     Args:
-        scratch: A folder for CuPy, which makes one for its cache (14.2 does) even where it keeps that
-            in memory; empty for a child that compiles nothing.
+        scratch: A folder in place of CuPy's cache, which CuPy 14.2 makes when it is imported,
+            whether it keeps its cache in memory or not.
     """
-    kept = {"CUPY_CACHE_DIR": scratch} if scratch else {}
-    return {**os.environ, "CUPY_CACHE_IN_MEMORY": "1", "CUDA_CACHE_DISABLE": "1", **kept}
+    kept_nowhere = {"CUPY_CACHE_IN_MEMORY": "1", "CUPY_CACHE_DIR": scratch}
+    return {**os.environ, **kept_nowhere, "CUDA_CACHE_DISABLE": "1"}
 
 
 def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
@@ -129,6 +129,13 @@ def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
     Args:
         timeout: Seconds until the child and all that it started are ended.
     """
+    import tempfile
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        return _ask(scratch, timeout)
+
+
+def _ask(scratch: str, timeout: float) -> Probe | ProbeFailure:
     import subprocess
 
     command = [sys.executable, _CHILD, json.dumps([path for path in sys.path if path])]
@@ -141,7 +148,7 @@ def probe(timeout: float = 30.0) -> Probe | ProbeFailure:
             text=True,
             errors="replace",
             start_new_session=True,
-            env=child_environment(),
+            env=child_environment(scratch),
         )
     except OSError as error:
         return ProbeFailure(reason="failed", detail=str(error))
