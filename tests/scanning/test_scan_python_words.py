@@ -242,3 +242,47 @@ def test_a_tuple_with_an_architecture_is_looked_up_among_known_keys() -> None:
     assert not found.unknown
     assert not found.verdict.unknown
     assert admitted(found) == "103"
+
+
+HOSTS = """
+import torch
+
+def host_of(sm):
+    if sm // 10 == 12:
+        return make_host()
+    return None
+
+def amiss(sm):
+    if sm < 90:
+        return "too old"
+    return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("def f(sm):\n    return host_of(sm) is not None\n", "120 121"),
+        (
+            "def f(sm):\n    host = host_of(sm)\n    return 1 if host is not None else 2\n",
+            "120 121",
+        ),
+    ],
+)
+def test_whether_there_is_one_for_the_architecture(text: str, answer: str) -> None:
+    found = gates(HOSTS + text)
+    last = found[-1]
+    assert last.line > HOSTS.count("\n")
+    assert admitted(last) == answer
+    assert not last.unknown
+
+
+def test_a_test_of_none_of_what_is_amiss_is_the_callers() -> None:
+    found = gates(HOSTS + "def f(sm):\n    return amiss(sm) is None\n")
+    assert all(one.line <= HOSTS.count("\n") for one in found)
+
+
+def test_a_list_of_architectures_in_a_constant() -> None:
+    text = "_FAST_ARCHITECTURES = ('sm_107', 'sm_120')\ndef f(self):\n    if self.architecture in _FAST_ARCHITECTURES:\n        return 1\n"
+    (found,) = gates(text)
+    assert admitted(found) == "120"

@@ -27,7 +27,7 @@ _PYTHON = re.compile(
     rb"|\b\w*_(?:BLACKWELL|HOPPER|AMPERE)\b|support(?:s|ed)?_pdl|pdl_support"
     rb"|\barchitecture\s*(?:[=!<>]=|[<>]|(?:not +)?in\b)\s*[(\[{]?\s*\d"
     rb"|(?:cuda|gpu|sm|compute|device|target|nvcc)_arch(?:s|itecture)?(?![A-Za-z])"
-    rb"|(?:_|\b)ARCHS?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
+    rb"|(?:_|\b)ARCH(?:S|ITECTURES)?\b|(?:_|\b)SM\b|\(\s*(?:[789]|1\d)\s*,\s*\d\s*\)\s*:"
     rb"|\b_*(?:is_)?(?:cuda_|gpu_)?archs?_(?:is_)?support|_archs?_supported|(?<!cpu)(?<!model)_arch\(|\barch_(?:for|of)_"
     rb"|\b_*(?:arch|Arch)(?:_num(?:ber)?|_int|s?(?:_list)?)\b(?!\.(?!sm))|\b(?:(?:min|max|device|current|target)_)?sm\b|(?:\b|_)cc\b"
     rb")"
@@ -287,8 +287,29 @@ def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iter
             yield name
             if answers:
                 yield f"={name}"
-    elif small and any(looked_up(value, known) for value in returned):
+    elif small and (
+        any(looked_up(value, known) for value in returned) or _is_given_or_not(nodes, known)
+    ):
         yield f"?{function.name}"
+
+
+def _is_given_or_not(nodes: Sequence[ast.AST], known: Set[str]) -> bool:
+    """Whether a function gives something on one side of a test of the architecture, and None on the other.
+
+    A text that it gives says what is amiss.
+    """
+    none = given = asked = False
+    for node in nodes:
+        match node:
+            case ast.Return(value=None | ast.Constant(value=None)):
+                none = True
+            case ast.Return(value=ast.JoinedStr() | ast.Constant()):
+                return False
+            case ast.Return():
+                given = True
+            case ast.If(test=test, body=[*_, ast.Return()]):
+                asked = asked or speaks(test, known)
+    return none and given and asked
 
 
 def _is_of_few(function: ast.FunctionDef) -> bool:
