@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gatepatch.arch import TABLE
@@ -32,6 +32,17 @@ from gatepatch.gates.python_values import (
 )
 from gatepatch.scanning.python_flow import functions_around, parameters
 from gatepatch.scanning.python_objects import Objects, locals_of
+from gatepatch.scanning.python_sites import (
+    MAKERS,
+    TAKEN,
+    CallSite,
+    Loop,
+    argument_of,
+    calls_in,
+    loops_in,
+    position_of,
+    roots_of,
+)
 
 _MOST = 5_000
 """How many entries are gone through."""
@@ -52,91 +63,6 @@ _LONG = 400
 """How much is shown of a comparison."""
 
 _WORDS = {ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in"}
-_MAKERS = frozenset({"tuple", "list", "set", "frozenset", "sorted"})
-_TAKEN = frozenset({"()"})
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-
-
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """A loop, and the lines on which its target is bound."""
-
-    target: ast.expr
-    source: ast.expr
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call, and the function that it stands in."""
-
-    node: ast.Call
-    within: FunctionNode
-
-
-def _loops(node: ast.AST) -> Sequence[_Loop]:
-    """The loops in some code, the outer ones first."""
-    found = []
-    for part in ast.walk(node):
-        if isinstance(part, ast.For):
-            found.append(_Loop(part.target, part.iter, part.lineno, part.end_lineno or 0))
-        elif isinstance(part, _COMPREHENSIONS):
-            found += [
-                _Loop(one.target, one.iter, part.lineno, part.end_lineno or 0)
-                for one in part.generators
-            ]
-    return found
-
-
-def _calls(tree: ast.Module) -> Mapping[str, list[_Call]]:
-    """The calls in a module's functions, by the name of what is called: no table is looked into."""
-    found: dict[str, list[_Call]] = {}
-    stack: list[ast.stmt] = [*tree.body]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, ast.ClassDef):
-            stack += part.body
-        elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in ast.walk(part):
-                match node:
-                    case ast.Call(func=ast.Name(id=name)):
-                        found.setdefault(name, []).append(_Call(node, part))
-    return found
-
-
-def _roots(node: ast.expr) -> frozenset[str]:
-    """The names that a value is taken out of, without those that say which; ``()`` for a call."""
-    match node:
-        case ast.Name(id=name):
-            return frozenset((name,))
-        case ast.Subscript(value=base) | ast.Attribute(value=base):
-            return _roots(base)
-        case ast.Call(func=ast.Attribute(value=base, attr="get")):
-            return _roots(base) | _TAKEN
-        case ast.Call(func=ast.Name() | ast.Attribute(), args=args):
-            return frozenset[str]().union(*map(_roots, args)) | _TAKEN
-        case ast.BoolOp(values=values):
-            return frozenset[str]().union(*map(_roots, values))
-    return frozenset()
-
-
-def _argument(call: ast.Call, function: FunctionNode, name: str) -> ast.expr | None:
-    """What a call hands over as a parameter, its default included; None where it is not told."""
-    if any(isinstance(arg, ast.Starred) for arg in call.args):
-        return None
-    if any(keyword.arg is None for keyword in call.keywords):
-        return None
-    arguments = function.args
-    every = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args)]
-    given: dict[str, ast.expr | None] = dict(
-        zip(reversed(every), reversed(arguments.defaults), strict=False)
-    )
-    only = [arg.arg for arg in arguments.kwonlyargs]
-    given.update(zip(only, arguments.kw_defaults, strict=True))
-    given.update(zip(every, call.args, strict=False))
-    given.update({keyword.arg: keyword.value for keyword in call.keywords if keyword.arg})
-    return given.get(name)
 
 
 def _options(value: Value) -> Sequence[Any]:
@@ -237,7 +163,7 @@ class Givens(Objects):
                 default = self.value(rest[0], frame) if rest else Const(None)
                 options = self._picked(self.value(base, frame), self.value(key, frame), default)
                 return self._one_of(value, options)
-            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _MAKERS:
+            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in MAKERS:
                 return self._one_of(value, _options(self.value(inner, frame)))
         return value
 
@@ -306,7 +232,7 @@ class Givens(Objects):
             if not names:
                 return None
             inner = self._framed(node, names, frame)
-            if names >= _TAKEN:
+            if names >= TAKEN:
                 inner = inner.bound("()", Const(None))
             return None if inner is frame else super()._compare(node, inner)
         except TooManyStepsError:
@@ -317,7 +243,7 @@ class Givens(Objects):
 
     def _framed(self, node: ast.expr, names: frozenset[str], frame: Frame) -> Frame:
         """A frame with what the names may be that an expression is taken out of."""
-        for name in sorted(names - _TAKEN):
+        for name in sorted(names - TAKEN):
             value = self._of_name(name, node, frame)
             if value is not None:
                 frame = frame.bound(name, value)
@@ -349,36 +275,36 @@ class Givens(Objects):
     def _parameters(self, node: ast.expr, frame: Frame) -> frozenset[str]:
         """The parameters that the values are taken out of that a condition names."""
         names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
-        return frozenset[str]().union(*(self._leading(part, frame) for part in names)) - _TAKEN
+        return frozenset[str]().union(*(self._leading(part, frame) for part in names)) - TAKEN
 
     def _leading(self, node: ast.expr, frame: Frame) -> frozenset[str]:
         """The parameters and loop variables that a value is taken out of."""
         found: set[str] = set()
         seen: set[str] = set()
-        level = [*self.package.once(_roots, node)]
+        level = [*self.package.once(roots_of, node)]
         for _ in range(_DEEPEST):
             following: list[str] = []
             for name in level:
                 if name in seen or name in frame.values or hides(name):
                     continue
                 seen.add(name)
-                if name in frame.hidden or name in _TAKEN or frame.locals.get(name) == (Other(),):
+                if name in frame.hidden or name in TAKEN or frame.locals.get(name) == (Other(),):
                     found.add(name)
                     continue
                 match frame.locals.get(name):
                     case (Assigned(), Assigned(), *_) as bound if all(map(_is_picked, bound)):
                         found.add(name)
                     case (Assigned(value=value) | Element(value=value),):
-                        following += self.package.once(_roots, value)
+                        following += self.package.once(roots_of, value)
             level = following
         return frozenset(found)
 
     def _of_name(self, name: str, node: ast.expr, frame: Frame) -> Value | None:
         module, line = frame.module, node.lineno
         for function in reversed([*functions_around(module.tree.body, line)]):
-            for loop in reversed(self.package.once(_loops, function)):
+            for loop in reversed(self.package.once(loops_in, function)):
                 if loop.first <= line <= loop.last:
-                    position = _position(loop.target, name)
+                    position = position_of(loop.target, name)
                     if position is not None:
                         return self._turning(name, loop, position, frame)
             if name in self.package.once(parameters, function):
@@ -408,7 +334,7 @@ class Givens(Objects):
         return self._one_of(Opaque(name), options)
 
     def _turning(
-        self, name: str, loop: _Loop, position: Sequence[int], frame: Frame
+        self, name: str, loop: Loop, position: Sequence[int], frame: Frame
     ) -> Value | None:
         """What a loop's variable may be."""
         match loop.source:
@@ -435,12 +361,12 @@ class Givens(Objects):
                 pass
             case _:
                 return None
-        calls = self.package.once(_calls, module.tree).get(function.name, [])
+        calls = self.package.once(calls_in, module.tree).get(function.name, [])
         options: dict[str, Any] = {}
         self._up += 1
         try:
             for call in calls:
-                asked = _argument(call.node, function, name)
+                asked = argument_of(call.node, function, name)
                 for leaf in leaves(self._argument_value(asked, call, frame)):
                     found = _options(leaf)
                     if not found or (isinstance(leaf, Const) and leaf.device):
@@ -456,7 +382,7 @@ class Givens(Objects):
             case several:
                 return self._one_of(Opaque(name), several)
 
-    def _argument_value(self, node: ast.expr | None, call: _Call, frame: Frame) -> Value:
+    def _argument_value(self, node: ast.expr | None, call: CallSite, frame: Frame) -> Value:
         if node is None:
             return Opaque("")
         place = Frame(frame.module, {}, locals_of(self.package, frame.module, call.within))
@@ -486,16 +412,3 @@ def _is_table(constant: object) -> bool:
 
 def _is_key(part: object) -> bool:
     return isinstance(part, str | int | tuple)
-
-
-def _position(target: ast.expr, name: str) -> Sequence[int] | None:
-    """Where a loop's target binds a name; None if it does not."""
-    match target:
-        case ast.Name(id=own):
-            return () if own == name else None
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            for index, part in enumerate(parts):
-                inner = _position(part, name)
-                if inner is not None:
-                    return (index, *inner)
-    return None

@@ -10,7 +10,7 @@ from gatepatch.boolean import atom
 from gatepatch.gates.python_values import Const, Held, Opaque, Value, from_bool, text_of
 
 if TYPE_CHECKING:
-    from gatepatch.scanning.python_meaning import ByName
+    from gatepatch.scanning.python_named import Named
 
 _LONG = 400
 """How much is shown of a tuple that is not wholly known."""
@@ -29,7 +29,7 @@ class Rows:
     free: bool
 
 
-def rows(evaluator: ByName, key: Value, table: Value) -> Rows | None:
+def rows(evaluator: Named, key: Value, table: Value) -> Rows | None:
     """The keys of a table that a tuple may be; None where it may hide a test that is not told."""
     held = key.held if isinstance(key, Opaque) else None
     if held is None or not held.items or held.is_mapping:
@@ -64,7 +64,7 @@ def entry_of(table: Const, key: Value, known: Rows, default: Value) -> Value:
     return Opaque(f"{text}.get({text_of(key)})", held=Held(among=tuple(options)))
 
 
-def same_parts(evaluator: ByName, op: ast.cmpop, left: Value, right: Value) -> Value | None:
+def same_parts(evaluator: Named, op: ast.cmpop, left: Value, right: Value) -> Value | None:
     """Whether a tuple is one that is known, part by part; None for anything else."""
     for one, other in ((left, right), (right, left)):
         match one, other:
@@ -83,7 +83,7 @@ def same_parts(evaluator: ByName, op: ast.cmpop, left: Value, right: Value) -> V
     return None
 
 
-def membership(evaluator: ByName, op: ast.cmpop, left: Value, right: Value) -> Value | None:
+def membership(evaluator: Named, op: ast.cmpop, left: Value, right: Value) -> Value | None:
     """Whether a tuple is in a set, as far as its known parts tell; None where they do not."""
     found = rows(evaluator, left, right)
     if found is None:
