@@ -286,3 +286,27 @@ def test_a_list_of_architectures_in_a_constant() -> None:
     text = "_FAST_ARCHITECTURES = ('sm_107', 'sm_120')\ndef f(self):\n    if self.architecture in _FAST_ARCHITECTURES:\n        return 1\n"
     (found,) = gates(text)
     assert admitted(found) == "120"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_gate"),
+    [
+        ('f"sm_{major}{minor}a" in ("sm_100a", "sm_120a")', True),
+        ('_arch_for(0) != "sm_90a"', True),
+        ('f"={sm_arch}" in run.stdout', False),  # what a tool says of itself
+        ('f"sm_{index}" in names', False),
+    ],
+)
+def test_a_text_that_is_put_together_and_one_that_is_handed_out(
+    condition: str, is_gate: bool
+) -> None:
+    source = f"""
+import torch
+def _arch_for(index):
+    major, minor = torch.cuda.get_device_capability(index)
+    return f"sm_{{major}}{{minor}}a"
+def f(run, names, index, sm_arch):
+    major, minor = torch.cuda.get_device_capability()
+    if {condition}: pass
+"""
+    assert bool(gates(source)) == is_gate

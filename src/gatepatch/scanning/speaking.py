@@ -25,10 +25,11 @@ _ASKING = re.compile(
 _LOOKS_UP = re.compile(r"get|\w+_for(?:_\w+)?|(?:\w+_)?error")
 """Functions whose value is looked up by what they are given."""
 
-_GETS = re.compile(r"(?!\w*(?:cpu|model|hf|gcn|rocm))\w*arch(?:_(?:for|of)_\w+)?")
+_GETS = re.compile(r"(?!\w*(?:cpu|model|hf|gcn|rocm))\w*arch(?:_(?:for|of)(?:_\w+)?)?")
 """Functions that give an architecture, or none."""
 
 _TEXT = re.compile(r"sm_?\d{2,3}[af]?")
+_BEGINS = re.compile(r"(?i)(?:sm|compute)_?")
 
 _COUNT = re.compile(r"(?i)(?:\w+_)?sms|\w*sm_?count\w*|(?:max_)?n(?:um)?_?sms?")
 """Names of a number of multiprocessors."""
@@ -83,6 +84,7 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
                 speaks(left, aliases)
                 or any(speaks(other, aliases) for other in others)
                 or _is_target_tested(left, others)
+                or any(_spells_one(side, aliases) for side in (left, *others))
             )
         case ast.Subscript(value=value):
             return speaks(value, aliases)
@@ -97,19 +99,31 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
 
 def _is_target_tested(left: ast.expr, others: Sequence[ast.expr]) -> bool:
     """Whether a target is compared with the name of an architecture: ``target == "sm_103a"``."""
-    return (
-        isinstance(left, ast.Name | ast.Attribute)
-        and names.is_target(name_of(left))
-        and any(
-            isinstance(part, ast.Constant)
-            and isinstance(part.value, str)
-            and _TEXT.fullmatch(part.value)
-            for other in others
-            for part in (
-                other.elts if isinstance(other, ast.Tuple | ast.Set | ast.List) else [other]
-            )
-        )
+    match left:
+        case ast.Name() | ast.Attribute():
+            is_target = names.is_target(name_of(left))
+        case ast.Call(func=func):
+            is_target = _GETS.fullmatch(name_of(func)) is not None
+        case _:
+            is_target = False
+    return is_target and any(
+        isinstance(part, ast.Constant)
+        and isinstance(part.value, str)
+        and _TEXT.fullmatch(part.value)
+        for other in others
+        for part in (other.elts if isinstance(other, ast.Tuple | ast.Set | ast.List) else [other])
     )
+
+
+def _spells_one(side: ast.expr, aliases: Set[str]) -> bool:
+    """Whether a text is put together out of the capability: ``f"sm_{major}{minor}a"``."""
+    match side:
+        case ast.JoinedStr(values=[ast.Constant(value=str(first)), *parts]):
+            return _BEGINS.fullmatch(first) is not None and any(
+                isinstance(part, ast.FormattedValue) and speaks(part.value, aliases)
+                for part in parts
+            )
+    return False
 
 
 def looked_up(node: ast.expr, aliases: Set[str]) -> bool:
