@@ -293,6 +293,8 @@ def test_a_list_of_architectures_in_a_constant() -> None:
     [
         ('f"sm_{major}{minor}a" in ("sm_100a", "sm_120a")', True),
         ('_arch_for(0) != "sm_90a"', True),
+        ("tuple(int(x) for x in device_cc)[:2] == (10, 3)", True),
+        ("any(x < 0 for x in device_cc)", False),
         ('f"={sm_arch}" in run.stdout', False),  # what a tool says of itself
         ('f"sm_{index}" in names', False),
     ],
@@ -305,7 +307,7 @@ import torch
 def _arch_for(index):
     major, minor = torch.cuda.get_device_capability(index)
     return f"sm_{{major}}{{minor}}a"
-def f(run, names, index, sm_arch):
+def f(run, names, index, sm_arch, device_cc):
     major, minor = torch.cuda.get_device_capability()
     if {condition}: pass
 """

@@ -70,6 +70,11 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
         case ast.Attribute(attr=name, value=value):
             said = f"!{name}" not in aliases and says(name, _dotted(node))
             return said or speaks(value, aliases)
+        case ast.Call(
+            func=ast.Name(id="tuple" | "list"),
+            args=[ast.GeneratorExp(elt=ast.Call(func=ast.Name(id="int")), generators=[loop])],
+        ):
+            return speaks(loop.iter, aliases)  # the same, of whatever kind its numbers were
         case ast.Call(func=func, args=args):
             if speaks(func, aliases):
                 return True
