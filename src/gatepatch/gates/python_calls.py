@@ -52,7 +52,7 @@ _BUILTINS: Mapping[str, Callable[..., Any]] = {
     for f in (abs, all, any, bool, frozenset, int, len, list, max, min, set, sorted, str, tuple)
 }
 
-_METHODS: Mapping[type, frozenset[str]] = {
+METHODS: Mapping[type, frozenset[str]] = {
     str: frozenset(
         [
             "startswith",
@@ -214,7 +214,7 @@ def method(evaluator: Evaluator, base: Value, name: str, values: Sequence[Value]
     if (
         isinstance(base, Const)
         and len(known) == len(values)
-        and name in _METHODS.get(type(base.value), ())
+        and name in METHODS.get(type(base.value), ())
     ):
         try:
             made = getattr(base.value, name)(*known)

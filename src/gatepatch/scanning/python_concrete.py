@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
+from gatepatch.gates.python_calls import METHODS
 from gatepatch.gates.python_operations import BINARY, COMPARE, is_small
 from gatepatch.gates.python_scope import Assigned, Defined, Found, Module, Package, dotted_name
 
@@ -29,38 +30,11 @@ _BUILTINS: Mapping[str, Callable[..., Any]] = {
     )
 }
 _PURE: Mapping[type, frozenset[str]] = {
-    str: frozenset(
-        [
-            "startswith",
-            "endswith",
-            "split",
-            "rsplit",
-            "partition",
-            "rpartition",
-            "join",
-            "lower",
-            "upper",
-            "strip",
-            "lstrip",
-            "rstrip",
-            "replace",
-            "removeprefix",
-            "removesuffix",
-            "isdigit",
-            "find",
-            "count",
-            "format",
-        ]
-    ),
-    dict: frozenset(["get", "keys", "values", "items", "copy"]),
-    list: frozenset(["index", "count", "copy"]),
-    tuple: frozenset(["index", "count"]),
-    set: frozenset(
-        ["union", "intersection", "difference", "isdisjoint", "issubset", "issuperset", "copy"]
-    ),
-    frozenset: frozenset(
-        ["union", "intersection", "difference", "isdisjoint", "issubset", "issuperset"]
-    ),
+    **METHODS,
+    str: METHODS[str] | {"rsplit", "partition", "rpartition", "format"},
+    dict: METHODS[dict] | {"copy"},
+    list: METHODS[list] | {"copy"},
+    set: METHODS[frozenset] | {"copy"},
     PurePosixPath: frozenset(["with_name", "with_suffix", "joinpath"]),
 }
 _CHANGES: Mapping[type, frozenset[str]] = {
