@@ -580,8 +580,7 @@ def check_cache(
     """
     from gatepatch import cachecheck, jitcache
 
-    target = _workspace(python, prefix).target("flashinfer-python")
-    packages = () if target is None else (target.locate("flashinfer/__init__.py").parent,)
+    packages = cachecheck.packages_of(_workspace(python, prefix))
     return cachecheck.check(jitcache.cache_roots(extra=_paths(jit_roots)), packages)
 
 

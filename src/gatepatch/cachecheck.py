@@ -16,11 +16,14 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from gatepatch import ninja
 from gatepatch.files import MTIME_STEP
 from gatepatch.jitcache import Module, list_modules
+
+if TYPE_CHECKING:
+    from gatepatch.workspace import Workspace
 
 Reason = Literal[
     "outdated",
@@ -78,13 +81,18 @@ class Finding:
         return None if self.reason == "outdated" else f"rm -r {shlex.quote(str(self.folder))}"
 
 
+def packages_of(workspace: Workspace) -> tuple[Path, ...]:
+    """The folders of the packages whose sources an environment's JIT caches are built from."""
+    target = workspace.target("flashinfer-python")
+    return () if target is None else (target.locate("flashinfer/__init__.py").parent,)
+
+
 def check(roots: Sequence[Path], packages: Sequence[Path]) -> tuple[Finding, ...]:
     """Check every module in some caches.
 
     Args:
         roots: As ``jitcache.cache_roots`` gives them.
-        packages: The folders of the packages whose sources may be built, such as
-            ``site-packages/flashinfer``. Without any, environments are not told apart.
+        packages: As ``packages_of`` gives them. Without any, environments are not told apart.
     """
     data = [child for package in packages for child in (package / "data").glob("*")]
     disk = _Disk(

@@ -202,15 +202,16 @@ class Printer:
         native = ", expected to admit them by itself" if target.expect == "native" else ""
         self.line(f"  {target.distribution} {target.versions}{native}")
         for file in target.files:
-            self.line(f"    {file.path}  ({_counted(len(file.edits), 'edit')})")
+            self.line(f"    {file.path}  ({counted(len(file.edits), 'edit')})")
         for unit in target.units:
-            expected = _counted(len(unit.expect), "expectation")
+            expected = counted(len(unit.expect), "expectation")
             self.line(f"    verify --compile: {unit.path}  ({expected})")
         if target.note:
             self.line(f"    note: {_folded(target.note)}")
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

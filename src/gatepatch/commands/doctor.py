@@ -12,9 +12,9 @@ from gatepatch.commands.options import (
     add_jit_roots,
     add_patches,
 )
-from gatepatch.doctoring.check import Check, Diagnosis, plural
+from gatepatch.doctoring.check import Check, Diagnosis
 from gatepatch.errors import PendingError
-from gatepatch.report import Printer, document
+from gatepatch.report import Printer, counted, document
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -59,6 +59,6 @@ def _print(found: Diagnosis, out: Printer) -> None:
             out.line(f"{'':{outcomes + names + 2}}  {line}")
     problems = [check for check in found.checks if check.outcome == "problem"]
     notes = sum(check.outcome == "note" for check in found.checks)
-    total = f"{plural(len(problems), 'problem')}, {plural(notes, 'note')}"
+    total = f"{counted(len(problems), 'problem')}, {counted(notes, 'note')}"
     first = next((check.next for check in problems if check.next), None)
     out.line(f"{total}; first: {first.splitlines()[0]}" if first else total)

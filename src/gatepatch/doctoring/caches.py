@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gatepatch import cachecheck, jitcache
-from gatepatch.doctoring.check import Check, plural, some
+from gatepatch.doctoring.check import Check, some
 from gatepatch.doctoring.subject import Subject
-from gatepatch.verifying.obstacles import FLASHINFER, binaries
+from gatepatch.report import counted
+from gatepatch.verifying.obstacles import binaries
 
 _MOST = 3
 """Findings of one kind that are told; ``cache --check`` has all."""
@@ -26,7 +27,7 @@ def jit_caches(subject: Subject) -> Iterator[Check]:
     built = [f"{m.name} ({m.architectures})" for m in modules if m.name in named]
     roots = some(list(map(str, subject.caches)))
     ours = f", of a set: {some(built)}" if built else ""
-    found = f"{roots}: {plural(len(modules), 'module')} built{ours}"
+    found = f"{roots}: {counted(len(modules), 'module')} built{ours}"
     yield Check(name="jit-cache", outcome="ok", found=found)
     yield from _stale(subject)
 
@@ -38,8 +39,7 @@ def _named(subject: Subject) -> dict[str, tuple[str, ...]]:
 
 
 def _stale(subject: Subject) -> Iterator[Check]:
-    target = subject.workspace.target(FLASHINFER)
-    packages = () if target is None else (target.locate("flashinfer/__init__.py").parent,)
+    packages = cachecheck.packages_of(subject.workspace)
     stale: dict[Path, cachecheck.Finding] = {}
     outdated: dict[Path, str] = {}
     for finding in cachecheck.check(subject.caches, packages):

@@ -96,8 +96,3 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """The first few of some names."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def plural(number: int, noun: str) -> str:
-    """A number of things."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gatepatch.doctoring.check import Check, plural, problems
+from gatepatch.doctoring.check import Check, problems
 from gatepatch.doctoring.subject import Subject
 from gatepatch.errors import TargetError
+from gatepatch.report import counted
 from gatepatch.target import Target
 from gatepatch.verifying.obstacles import obstacles
 
@@ -50,5 +51,5 @@ def imports(subject: Subject) -> Iterator[Check]:
     for note in notes:
         yield Check(name="import", outcome="note", found=note)
     if not findings and not notes:
-        words = f"{plural(len(files), 'patched file')}, none shadowed, no stale bytecode"
+        words = f"{counted(len(files), 'patched file')}, none shadowed, no stale bytecode"
         yield Check(name="import", outcome="ok", found=words)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gatepatch import journal, locks, trialmark
-from gatepatch.doctoring.check import Check, plural, problems, some
+from gatepatch.doctoring.check import Check, problems, some
 from gatepatch.doctoring.subject import Subject
 from gatepatch.errors import PendingError
 from gatepatch.looking import look_at
+from gatepatch.report import counted
 from gatepatch.target import Root
 
 RECOVER = "gatepatch recover"
@@ -94,7 +95,7 @@ def state(subject: Subject) -> Iterator[Check]:
             whole = False
             yield check
     if whole:
-        found = f"{plural(len(names), 'set')} recorded as applied: {some(list(names), 9)}; "
+        found = f"{counted(len(names), 'set')} recorded as applied: {some(list(names), 9)}; "
         found = f"{found}every original is kept" if names else "no set is recorded as applied"
         yield Check(name="state", outcome="ok", found=found)
 
@@ -111,7 +112,7 @@ def _backups(subject: Subject, root: Root) -> Iterator[Check]:
         yield Check(
             name="state",
             outcome="problem",
-            found=f"{root.state_dir}: the originals of {plural(len(paths), 'applied file')} of "
+            found=f"{root.state_dir}: the originals of {counted(len(paths), 'applied file')} of "
             f"{distribution} are missing or damaged, and a revert would be refused: "
             f"{some(paths, 1)}",
             next=subject.reinstall(distribution, files[0][1]),

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gatepatch import catalog, pins
-from gatepatch.doctoring.check import Check, plural, problems, some
+from gatepatch.doctoring.check import Check, problems, some
 from gatepatch.doctoring.subject import Subject
 from gatepatch.errors import RefusedError, SpecError
 from gatepatch.planner import pins_of
 from gatepatch.reasons import refuse_unfilled
+from gatepatch.report import counted
 from gatepatch.spec import PatchSet
 
 
@@ -40,7 +41,7 @@ def patch_sets(subject: Subject) -> Iterator[Check]:
                 found = f"{each.where}: {each.message}"
                 yield Check(name="patch-set", outcome="note", found=found, next=each.hint)
     if sets:
-        words = f"{plural(len(sets), 'set')} can be read: {some(list(sets), 9)}"
+        words = f"{counted(len(sets), 'set')} can be read: {some(list(sets), 9)}"
         yield Check(name="patch-set", outcome="ok", found=words)
 
 

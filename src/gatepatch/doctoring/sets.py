@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gatepatch.doctoring.check import Check, CheckOutcome, plural, problems, some
+from gatepatch.doctoring.check import Check, CheckOutcome, problems, some
 from gatepatch.doctoring.subject import Subject
 from gatepatch.errors import TargetError
 from gatepatch.records import replace
+from gatepatch.report import counted
 from gatepatch.results import FileResult, SetResult, together
 from gatepatch.verifying.findings import way_out
 
@@ -115,7 +116,7 @@ class _Set:
     def _applied(self) -> Check:
         files = self.result.files
         if left := [file for file in files if file.outcome not in _AS_WANTED]:
-            words = f"partly applied: {len(left)} of {plural(len(files), 'file')} are not"
+            words = f"partly applied: {len(left)} of {counted(len(files), 'file')} are not"
             return self._told("problem", f"{words}: {_paths(left)}", self.apply)
         if not self.recorded:
             words = "applied, and the state that knew of it is lost; this records it again"
@@ -123,7 +124,7 @@ class _Set:
         if self.changed:
             words = "applied from another version of the set"
             return self._told("note", words, self.apply)
-        return self._told("ok", f"applied, {plural(len(files), 'file')}")
+        return self._told("ok", f"applied, {counted(len(files), 'file')}")
 
     def _told(self, outcome: CheckOutcome, words: str, command: str | None = None) -> Check:
         return Check(name="set", outcome=outcome, found=f"{self.name}: {words}", next=command)

@@ -272,7 +272,7 @@ def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iter
     if (small and any(_is_test(value, known) for value in returned)) or (
         _is_of_few(function)
         and returned
-        and all(_is_answer(value, own) for value in returned)
+        and all(_may_answer(value, own) for value in returned)
         and (
             any(_is_test(value, known | own) for value in returned)
             or any(
@@ -318,8 +318,8 @@ def _is_of_few(function: ast.FunctionDef) -> bool:
     return len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs) <= _FEW
 
 
-def _is_answer(value: ast.expr, own: Set[str]) -> bool:
-    """Whether a value is yes or no, by its form."""
+def _may_answer(value: ast.expr, own: Set[str]) -> bool:
+    """Whether a value may be yes or no, by its form alone."""
     match value:
         case ast.Name(id=name):
             return name in own

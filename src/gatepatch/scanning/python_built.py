@@ -21,12 +21,12 @@ from gatepatch.gates.python_values import (
 from gatepatch.scanning.python_concrete import TABLE, RaisedError, UntoldError
 from gatepatch.scanning.python_running import concrete_in, run
 from gatepatch.scanning.python_shapes import MAKERS, Shapes, literal
+from gatepatch.scanning.python_sites import COMPREHENSIONS
 
 _STEPS = 3_000
 """How many expressions are worked out for one call or comprehension."""
 
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-_MADE = _COMPREHENSIONS | ast.Call | ast.BinOp
+_MADE = COMPREHENSIONS | ast.Call | ast.BinOp
 _DISPLAYS = ast.Dict | ast.Tuple | ast.List | ast.Set
 
 
@@ -134,7 +134,7 @@ class Built(Shapes):
 
     def elements(self, node: ast.expr, frame: Frame) -> list[Value] | None:
         """What a display or a comprehension goes over, where that is known."""
-        if isinstance(node, _COMPREHENSIONS):
+        if isinstance(node, COMPREHENSIONS):
             match self._turned(node, frame):
                 case Const(value=list() | frozenset() as items, device=device):
                     return [Const(item, device) for item in items]

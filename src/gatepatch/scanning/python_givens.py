@@ -10,6 +10,7 @@ from typing import Any
 
 from gatepatch.arch import TABLE
 from gatepatch.boolean import BUDGET, TooManyStepsError, atom
+from gatepatch.gates.python_operations import COMPARE
 from gatepatch.gates.python_scope import (
     Assigned,
     Binding,
@@ -32,8 +33,8 @@ from gatepatch.gates.python_values import (
 )
 from gatepatch.scanning.python_flow import functions_around, parameters
 from gatepatch.scanning.python_objects import Objects, locals_of
+from gatepatch.scanning.python_shapes import MAKERS
 from gatepatch.scanning.python_sites import (
-    MAKERS,
     TAKEN,
     CallSite,
     Loop,
@@ -59,10 +60,11 @@ _PART = 150
 _TRIES = 3
 """On how many architectures a comparison is tried again before that is given up."""
 
-_LONG = 400
-"""How much is shown of a comparison."""
+_COPIERS = MAKERS - {"dict", "range"}
+"""Functions that make a collection of the elements that they are given."""
 
-_WORDS = {ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in"}
+LONG = 400
+"""How much is shown of a part of a condition that is not evaluated."""
 
 
 def _options(value: Value) -> Sequence[Any]:
@@ -163,7 +165,7 @@ class Givens(Objects):
                 default = self.value(rest[0], frame) if rest else Const(None)
                 options = self._picked(self.value(base, frame), self.value(key, frame), default)
                 return self._one_of(value, options)
-            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in MAKERS:
+            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _COPIERS:
                 return self._one_of(value, _options(self.value(inner, frame)))
         return value
 
@@ -196,8 +198,8 @@ class Givens(Objects):
             if right.unknown:
                 return None
             self.asked = True
-            text = f"{text_of(key)} {_WORDS[type(op)]} {right.text}"
-            return from_bool(atom(text[:_LONG]), device=True)
+            text = f"{text_of(key)} {COMPARE[type(op)][0]} {right.text}"
+            return from_bool(atom(text[:LONG]), device=True)
         return self.device(found.pop() is isinstance(op, ast.In | ast.Eq))
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:

@@ -33,8 +33,9 @@ from gatepatch.gates.python_values import (
     truth,
 )
 from gatepatch.scanning import names
+from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_mappings import items_of, picked
-from gatepatch.scanning.python_named import CAPABILITY, LONG, Named, is_named, member_of, number_of
+from gatepatch.scanning.python_named import CAPABILITY, Named, is_named, member_of, number_of
 from gatepatch.scanning.python_tuples import entry_of, rows
 from gatepatch.scanning.speaking import speaks
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import Bool, atom, not_
 from gatepatch.gates import python_calls
+from gatepatch.gates.python_operations import COMPARE
 from gatepatch.gates.python_scope import hides
 from gatepatch.gates.python_values import Const, Frame, Opaque, Value, from_bool, of_device, text_of
 from gatepatch.scanning import names
 from gatepatch.scanning.python_free import Free, is_own
+from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_mappings import is_cache, is_something, keys_of
 from gatepatch.scanning.python_tuples import membership, same_parts
 from gatepatch.scanning.python_words import (
@@ -33,9 +35,6 @@ CAPABILITY = frozenset(
 )
 """Functions that return a pair in every package seen: PyTorch's own, and what wraps it."""
 
-LONG = 400
-"""How much is shown of a part of a condition that is not evaluated."""
-
 _MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
 
 _FAMILY = 2
@@ -43,19 +42,6 @@ _FAMILY = 2
 
 _SHORT = 30
 """How many characters a text may have that is worked on."""
-
-_WORDS: Mapping[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-}
 
 _UNTOLD = "its meaning is not known"
 """How a reason ends that speaks of a name alone."""
@@ -219,7 +205,9 @@ class Named(Free):
         left, right = sides[0], keys_of(sides[1])
         listed, asks = isinstance(op, ast.In | ast.NotIn), isinstance(op, ast.Is | ast.IsNot)
         if listed and is_cache(right):
-            return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:LONG]))
+            return from_bool(
+                atom(f"{text_of(left)} {COMPARE[type(op)][0]} {text_of(right)}"[:LONG])
+            )
         if listed and _is_empty(right):
             self.asked = self.asked or of_device(right)
             return Const(isinstance(op, ast.NotIn), of_device(right))
@@ -239,12 +227,14 @@ class Named(Free):
         if isinstance(op, ast.Eq | ast.NotEq) and (same := same_parts(self, op, left, right)):
             return same
         if _is_beside(op, left, right):
-            return from_bool(atom(f"{text_of(left)} {_WORDS[type(op)]} {text_of(right)}"[:LONG]))
+            return from_bool(
+                atom(f"{text_of(left)} {COMPARE[type(op)][0]} {text_of(right)}"[:LONG])
+            )
         if isinstance(left, Opaque) and not left.unknown and isinstance(right, Const):
             own = right.device and is_own(self.arch, right.value)
             if not own and not isinstance(right.value, str | tuple):
                 # What hides no test of it, against what a table gives for it: known but for that.
-                word = _WORDS[type(op)]
+                word = COMPARE[type(op)][0]
                 return from_bool(atom(f"{left.text} {word} {text_of(right)}"[:LONG]))
         if (told := self.among(op, left, right)) is not None:
             return told

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 
 from gatepatch.gates.python_scope import FunctionNode
 
-MAKERS = frozenset({"tuple", "list", "set", "frozenset", "sorted"})
-"""Functions that make a collection of what they are given."""
-
 TAKEN = frozenset({"()"})
 """Beside the roots of a value that a call gives."""
 
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ def loops_in(node: ast.AST) -> Sequence[Loop]:
     for part in ast.walk(node):
         if isinstance(part, ast.For):
             found.append(Loop(part.target, part.iter, part.lineno, part.end_lineno or 0))
-        elif isinstance(part, _COMPREHENSIONS):
+        elif isinstance(part, COMPREHENSIONS):
             found += [
                 Loop(one.target, one.iter, part.lineno, part.end_lineno or 0)
                 for one in part.generators
