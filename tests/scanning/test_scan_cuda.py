@@ -33,6 +33,7 @@ DIRECTIVES = [
     ("#if 1000 == __CUDA_ARCH__\n#endif\n", "100"),
     ("#if defined(__CUDA_ARCH__) && \\\n    __CUDA_ARCH__ >= 900 // both\n#endif\n", FROM_90),
     ("#if defined(OTHER) && \\\n    __CUDA_ARCH__ >= 900\n#endif\n", FROM_90),
+    ("#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900\n#endif\n", FROM_90),
     ("#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n#endif\n", "90"),
     (
         "#if __CUDA_ARCH_FAMILY_SPECIFIC__ >= 1200 and __CUDA_ARCH_FAMILY_SPECIFIC__ < 1300\n#endif\n",
@@ -226,10 +227,17 @@ def test_what_code_was_built_for_is_not_known(text: str) -> None:
         "using Step = conditional_t<is_major<0, Stride>(), One, Two>;\n",
         "bool const ok = is_same<Layout, layout::ColumnMajorInterleaved<32>>::value || other;\n",
         "static_assert(__CUDA_ARCH__ == MY_CUDA_ARCH);\n",
+        "#if 0  // later\n#ifdef X\n#endif\nvoid f(int sm) { if (sm == 90) g(); }\n#endif\n",
     ],
 )
 def test_what_only_looks_like_a_condition_on_architectures_is_none(text: str) -> None:
     assert not gates(text)
+
+
+def test_what_stands_behind_an_if_0_is_listed() -> None:
+    text = "#if 0\nint a;\n#else\nvoid f(int sm) { if (sm == 90) g(); }\n#endif\n"
+    after = "void h(int sm) { if (sm == 100) g(); }\n"
+    assert [admitted(one) for one in gates(text + after)] == ["90", "100"]
 
 
 def test_a_kernels_own_number_is_no_test_of_the_architecture_in_its_name() -> None:

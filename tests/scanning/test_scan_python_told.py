@@ -259,6 +259,15 @@ def test_it_can_be_told(text: str, expected: tuple[str, str, str]) -> None:
     assert expected in _told(text)
 
 
+def test_the_type_of_a_device_that_is_made_is_known() -> None:
+    found = gates(
+        "def newer(device):\n    if device.type != 'cuda':\n        return False\n"
+        "    return torch.cuda.get_device_capability(device)[0] >= 9\n"
+        "def f(i):\n    device = torch.device('cuda', i)\n    if newer(device):\n        return 1\n"
+    )
+    assert found[-1].verdict.table[Arch(9, 0)] is True
+
+
 def test_what_a_record_was_made_for_is_not_known() -> None:
     (found,) = gates(
         "import torch\ndef f(plan):\n    arch = torch.cuda.get_device_capability()[0]\n"
@@ -388,6 +397,27 @@ PICKED = [
         "    return program(name, *args, **kwargs) is not None\n",
         ("no", "yes", "no"),
         id="more is handed on than is named",
+    ),
+    pytest.param(
+        "RULES = {\n    'a': {'rule': {'from': {'sm_100a': 8}}},\n    'b': {'rule': {'from': {'sm_100a': 4}}},\n"
+        "    'c': {},\n}\n"
+        "def rule_of(record):\n    return record.get('rule')\n"
+        "def least(rule, arch):\n    steps = rule['from']\n    return int(steps[arch]) if arch in steps else None\n"
+        "def admits(rule, *, arch, n):\n    bound = least(rule, arch)\n"
+        "    if bound is None or n < bound:\n        return False\n    return n >= bound\n"
+        "def pick(arch, n):\n    for name in RULES:\n"
+        "        if admits(rule_of(RULES[name]), arch=arch, n=n):\n            return name\n",
+        ("no", "yes", "no"),
+        id="a rule that is taken out of a record, and handed on",
+    ),
+    pytest.param(
+        "KERNELS = {'sm_100a': {'k': 'm'}}\nMADE = {'m': {'on': ['sm_100a'], 'kind': 'k'}}\n"
+        "def f(arch, kind):\n    table = KERNELS.get(arch)\n    name = table.get(kind)\n"
+        "    if name is None:\n        raise X\n    record = MADE.get(KERNELS.get(arch, {}).get(kind))\n"
+        "    if record is None or arch not in record.get('on', ()) or record.get('kind') != kind:\n"
+        "        raise X\n",
+        ("no", "yes", "no"),
+        id="nothing is got of None",
     ),
 ]
 

@@ -37,6 +37,8 @@ from gatepatch.verdict import Verdict
 ARCH = "__CUDA_ARCH__"
 SPECIFIC = "__CUDA_ARCH_SPECIFIC__"
 FAMILY = "__CUDA_ARCH_FAMILY_SPECIFIC__"
+COMPILER = "__CUDACC__"
+"""Defined wherever a device is compiled for; a header may be the host compiler's, too."""
 FEATURE = re.compile(r"__CUDA_ARCH_FEAT_SM(\d+)_ALL")
 
 # A macro with such a name may be defined where an architecture is compiled for, and nowhere
@@ -94,6 +96,8 @@ class Macros:
             return Unknown(reason)
         if is_target_macro(name):
             return Known(target_macro(name, compilation))
+        if name == COMPILER and compilation.arch is not None:
+            return Known(1)
         if speaks_of_architecture(name):
             return Unknown("its name speaks of an architecture")
         return Free()

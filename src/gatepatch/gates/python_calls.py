@@ -210,6 +210,8 @@ def method(evaluator: Evaluator, base: Value, name: str, values: Sequence[Value]
     match base:
         case Const(value=(int(), int()), device=True) if name in _OF_PAIR and not values:
             return evaluator.device(_OF_PAIR[name](evaluator.arch))
+        case Const(value=None):
+            return Raises()
     known = [value.value for value in values if isinstance(value, Const)]
     if (
         isinstance(base, Const)

@@ -45,6 +45,8 @@ BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 _GROWING = (ast.Mult, ast.LShift)
 
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
 COMPARE: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
@@ -192,6 +194,8 @@ class Operations(ABC):
             )
             if made is not None:
                 return made
+        if isinstance(op, _ORDERS) and any(isinstance(s, Const) and s.value is None for s in sides):
+            return Raises()
         # `x is None` of what cannot be None is not an unknown test of the architecture.
         text = f"{text_of(left)} {word} {text_of(right)}"
         return from_bool(truth(self.opaque(text, parts=(left, right))))

@@ -76,6 +76,36 @@ def _name(head: bytes) -> str:
     return found[1].decode("latin-1") if found else ""
 
 
+_CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(if|el|endif)\w*([^\n]*)", re.MULTILINE)
+_NEVER = re.compile(rb"[ \t]*0\s*")
+
+
+def without_dead(source: bytes) -> bytes:
+    """Blank what stands in an ``#if 0``, up to its ``#else`` or ``#endif``."""
+    dead: list[tuple[int, int]] = []
+    depth, start = 0, -1
+    for match in _CONDITIONAL.finditer(source):
+        if match[1] == b"if":
+            if (
+                start < 0
+                and match[0].lstrip(b" \t#").startswith(b"if ")
+                and _NEVER.fullmatch(match[2])
+            ):
+                depth, start = 0, match.end()
+            elif start >= 0:
+                depth += 1
+        elif start >= 0 and depth == 0:
+            dead.append((start, match.start()))
+            start = -1
+        elif start >= 0 and match[1] == b"endif":
+            depth -= 1
+    parts, last = [], 0
+    for start, end in dead:
+        parts += [source[last:start], source[start:end].translate(_BLANKS)]
+        last = end
+    return b"".join([*parts, source[last:]])
+
+
 _DIRECTIVE = re.compile(rb"^[ \t]*#[^\n]*(?:(?<=\\)\n[^\n]*|(?<=\\\r)\n[^\n]*)*\n?", re.MULTILINE)
 _DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?")
 
@@ -93,7 +123,7 @@ def without_directives(source: bytes) -> bytes:
             return b" " * (head.end() - 1) + b";" + body
         return match[0].translate(_BLANKS)
 
-    text = _DIRECTIVE.sub(hidden, blanked(source))
+    text = _DIRECTIVE.sub(hidden, without_dead(blanked(source)))
     return text.replace(b"\\\n", b" \n").replace(b"\\\r\n", b" \r\n")
 
 

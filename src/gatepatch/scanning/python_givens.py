@@ -122,12 +122,13 @@ class Givens(Objects):
     it depends on which of them it is.
     """
 
-    _again = False
+    handing = False
+    """Whether calls are looked into once more for what they may give."""
     _up = 0
 
     def tells(self, node: FunctionNode | ast.Lambda) -> bool:
         """Whether a function that tests nothing is looked into: one that hands out an entry, too."""
-        return (self._again and _is_handy(node)) or super().tells(node)
+        return (self.handing and _is_handy(node)) or super().tells(node)
 
     untold: dict[ast.expr, int]
     """On how many architectures it did not help to try a comparison again: less than 0 where it did on one."""
@@ -137,8 +138,14 @@ class Givens(Objects):
         if not isinstance(value, Opaque) or value.held is not None:
             return value
         options = _options(base)
+        if options and reason(index):
+            keys = tuple(key for one in options if isinstance(one, dict) for key in one)
+            index = self.beside(index, Const(keys), ast.In())
         if isinstance(index, Const):
-            return self._one_of(value, [part for one in options for part in _at(one, index.value)])
+            value = self._one_of(value, [part for one in options for part in _at(one, index.value)])
+            # It is one of these, whichever record it is of.
+            told = value.held is not None and index.device and not reason(base)
+            return replace(value, unknown="") if told else value
         named = _named_like(index)
         return self._one_of(value, [part for one in options for part in _entries(one, named)])
 
@@ -158,7 +165,7 @@ class Givens(Objects):
 
     def _called_again(self, node: ast.Call, value: Value, frame: Frame) -> Value:
         """What a call that is not told may give: an entry that is got, or what a tuple is made of."""
-        if not self._again or not isinstance(value, Opaque) or value.held:
+        if not self.handing or not isinstance(value, Opaque) or value.held:
             return value
         match node:
             case ast.Call(func=ast.Attribute(value=base, attr="get"), args=[key, *rest]):
@@ -204,7 +211,7 @@ class Givens(Objects):
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         value = super()._compare(node, frame)
-        if not reason(value) or self._again or not hasattr(node, "lineno"):
+        if not reason(value) or self.handing or not hasattr(node, "lineno"):
             return value
         tries = self.untold.get(node, 0)
         if tries >= _TRIES:
@@ -227,7 +234,7 @@ class Givens(Objects):
                 return None
         before, longest, left_over = self.steps, self.longest, BUDGET.left
         self.longest = before + _PART
-        self._again = True
+        self.handing = True
         try:
             # With something bound, what was worked out with less is not taken up again.
             names = frozenset[str]().union(*(self._leading(side, frame) for side in sides))
@@ -241,7 +248,7 @@ class Givens(Objects):
             return None
         finally:
             self.steps, self.longest, BUDGET.left = before, longest, left_over
-            self._again = False
+            self.handing = False
 
     def _framed(self, node: ast.expr, names: frozenset[str], frame: Frame) -> Frame:
         """A frame with what the names may be that an expression is taken out of."""
@@ -261,23 +268,28 @@ class Givens(Objects):
         """
         before, longest, left_over = self.steps, self.longest, BUDGET.left
         self.longest = before + _PART
+        self.handing = True
         try:
-            for name in sorted(self._parameters(node, frame)):
+            names = self._parameters(node, frame)
+            for name in sorted(names - TAKEN):
                 if not any(f"{name}[" in text or f"{name}.get(" in text for text in untold):
                     continue
                 value = self._of_name(name, node, frame)
                 if value is not None and all(map(_is_table, _options(value))):
                     frame = frame.bound(name, value)
+            if names >= TAKEN and any("}[" in text or "}.get(" in text for text in untold):
+                frame = frame.bound("()", Const(None))
         except TooManyStepsError:
             pass
         finally:
             self.steps, self.longest, BUDGET.left = before, longest, left_over
+            self.handing = False
         return frame
 
     def _parameters(self, node: ast.expr, frame: Frame) -> frozenset[str]:
         """The parameters that the values are taken out of that a condition names."""
-        names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
-        return frozenset[str]().union(*(self._leading(part, frame) for part in names)) - TAKEN
+        names = [part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Call)]
+        return frozenset[str]().union(*(self._leading(part, frame) for part in names))
 
     def _leading(self, node: ast.expr, frame: Frame) -> frozenset[str]:
         """The parameters and loop variables that a value is taken out of."""

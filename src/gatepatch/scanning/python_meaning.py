@@ -57,6 +57,8 @@ _CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod|classmeth
 _OF_TENSORS = frozenset({"shape", "dtype", "ndim"})
 """Attributes that say nothing of an architecture, whatever it was that made the tensor."""
 
+_CUDA_DEVICE = re.compile(r"torch\.device\(f?['\"]cuda\b")
+
 _PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 
 
@@ -157,7 +159,8 @@ class ByName(Named):
         if isinstance(node, ast.BoolOp | ast.Constant) or (
             isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         ):
-            return super().truth_of(node, frame)
+            function = super().truth_of(node, frame)
+            return True if self.raised and self._is_told_before(node, frame) else function
         if self.depth == 0 and not speaks(node, self.aliases):
             return atom(self.package.once(ast.unparse, node)[:LONG])  # a part that is of no concern
         value = self._predicated(self.value(node, frame))
@@ -171,6 +174,14 @@ class ByName(Named):
             return True
         self.raised = self.raised or (self.depth == 0 and isinstance(value, Raises))
         return truth(value)
+
+    def _is_told_before(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether a part of ``a or b`` raises: one before it must be true, for there is no other outcome."""
+        match node:
+            case ast.BoolOp(op=ast.Or(), values=parts):
+                plain = [part for part in parts if isinstance(part, ast.Call | ast.Compare)]
+                return any(isinstance(self.value(part, frame), Raises) for part in plain)
+        return False
 
     def _chain(self, name: str, frame: Frame) -> ast.BoolOp | None:
         """What a function's name is bound to that stands for ``a and b``: None for all else."""
@@ -221,6 +232,8 @@ class ByName(Named):
     def _member(self, base: Value, name: str) -> Value:
         if name in _OF_TENSORS and isinstance(base, Opaque) and base.held is None:
             return Opaque(f"{base.text}.{name}")
+        if name == "type" and isinstance(base, Opaque) and _CUDA_DEVICE.match(base.text):
+            return Const("cuda")
         told = isinstance(base, Opaque) and (base.unknown or names.is_number(name))
         if told and f"{name}=" in text_of(base):
             # A field of a record, as it was made.

@@ -232,7 +232,7 @@ class Named(Free):
             )
         if isinstance(left, Opaque) and not left.unknown and isinstance(right, Const):
             own = right.device and is_own(self.arch, right.value)
-            if not own and not isinstance(right.value, str | tuple):
+            if not own and not isinstance(right.value, str | tuple | None):
                 # What hides no test of it, against what a table gives for it: known but for that.
                 word = COMPARE[type(op)][0]
                 return from_bool(atom(f"{left.text} {word} {text_of(right)}"[:LONG]))

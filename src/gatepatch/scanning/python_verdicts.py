@@ -133,12 +133,22 @@ class ScanMeaning(Meaning):
             if again.unknown:
                 handed = next(iter(self._patient)).handed(node, frame, again.unknown)
                 if handed is not frame:
-                    again = self._patient.verdict(node, handed, rejects=rejects, whole=True)
+                    again = self._once_more(node, handed, rejects=rejects)
             by_name = self._patient.take_named()
             if not again.unknown:
                 self._last, self._by_name = self._patient, by_name
                 return again
         return verdict
+
+    def _once_more(self, node: ast.expr, frame: Frame, *, rejects: bool) -> Verdict:
+        """The truth of an expression with what its calls may give."""
+        for one in self._patient:
+            one.handing = True
+        try:
+            return self._patient.verdict(node, frame, rejects=rejects, whole=True)
+        finally:
+            for one in self._patient:
+                one.handing = False
 
     def narrowed(
         self, verdict: Verdict, known: Sequence[Passed], frame: Frame, *, rejects: bool
