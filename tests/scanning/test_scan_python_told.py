@@ -268,6 +268,19 @@ def test_the_type_of_a_device_that_is_made_is_known() -> None:
     assert found[-1].verdict.table[Arch(9, 0)] is True
 
 
+def test_a_loop_over_limits_depends_on_what_it_is_asked_for() -> None:
+    found = gates(
+        "LIMITS = {'sm_100a': [(1, 2), (3, 4)]}\n"
+        "def admits(arch, batch):\n    if arch not in LIMITS:\n        return False\n"
+        "    for least, most in LIMITS[arch]:\n        if least <= batch <= most:\n            return True\n"
+        "    return False\n"
+        "def f(arch, batch):\n    if arch is not None and admits(arch, batch):\n        return 1\n"
+    )
+    (gate,) = (one for one in found if one.text.endswith("admits(arch, batch)"))
+    assert not gate.unknown
+    assert admitted(gate) == "100"
+
+
 def test_what_a_record_was_made_for_is_not_known() -> None:
     (found,) = gates(
         "import torch\ndef f(plan):\n    arch = torch.cuda.get_device_capability()[0]\n"
@@ -418,6 +431,24 @@ PICKED = [
         "        raise X\n",
         ("no", "yes", "no"),
         id="nothing is got of None",
+    ),
+    pytest.param(
+        "UNITS = {\n    'a': {'stage': 'x', 'set': {'sm_100a': {'k': 1}}, 'on': ['sm_100a']},\n"
+        "    'b': {'stage': 'y', 'set': {'sm_120a': {}}, 'on': ['sm_100a']},\n}\n"
+        "def f(arch):\n    for unit in UNITS.values():\n        if unit['stage'] == 'x':\n"
+        "            found = (unit.get('set') or {}).get(arch)\n"
+        "            if found is None or any(key not in found for key in ('k',)):\n"
+        "                raise X\n",
+        ("no", "yes", "no"),
+        id="the one entry of a kind",
+    ),
+    pytest.param(
+        "SIZES = {10: (256, 128), 11: (256, 128)}\n"
+        "def f(device, *, capability_major=None):\n    if capability_major is None:\n"
+        "        capability_major = torch.cuda.get_device_capability(device)[0]\n"
+        "    found = SIZES.get(capability_major)\n    if found is None:\n        raise X\n",
+        ("no", "yes", "no"),
+        id="what a table gives for a capability that is asked for where it is not given",
     ),
 ]
 

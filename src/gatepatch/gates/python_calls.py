@@ -297,6 +297,8 @@ def _inlined(
             return told
         if error.statement is not None and evaluator.asks_outside(callee, error.statement):
             return replace(opaque, held=Held(among=(True, False)))
+        if error.frame is not None and evaluator.goes_through(error.statement, error.frame):
+            return replace(opaque, text=f"{opaque.text} on {evaluator.arch}")
         return Opaque(opaque.text, f"{name}(): {error}" if tests else "")
     finally:
         evaluator.depth -= 1
@@ -402,11 +404,13 @@ class _NotFollowedError(Exception):
     Args:
         message: Why not.
         statement: The statement, if it is one by itself.
+        frame: What is known where it stands.
     """
 
-    def __init__(self, message: str, statement: ast.stmt | None = None):
+    def __init__(self, message: str, statement: ast.stmt | None = None, frame: Frame | None = None):
         super().__init__(message)
         self.statement = statement
+        self.frame = frame
 
 
 def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
@@ -453,7 +457,7 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
             return _run(evaluator, rest, frame)
         case ast.Delete(targets=targets) if all(isinstance(one, ast.Name) for one in targets):
             return _run(evaluator, rest, frame)
-    raise _NotFollowedError(f"its statement on line {first.lineno} is not followed", first)
+    raise _NotFollowedError(f"its statement on line {first.lineno} is not followed", first, frame)
 
 
 def _branch(

@@ -112,6 +112,10 @@ class Evaluator(Operations):
         """Whether a statement that is not followed depends on what is installed beside the package."""
         return False
 
+    def goes_through(self, statement: ast.stmt | None, frame: Frame) -> bool:
+        """Whether a statement that is not followed looks for something that is asked for beside the architecture."""
+        return False
+
     def worked_out(
         self, callee: Callee, args: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value | None:

@@ -95,6 +95,23 @@ class Free(Givens):
         self.asked = True
         return not outside.isdisjoint(self.package.once(names_in, statement))
 
+    def goes_through(self, statement: ast.stmt | None, frame: Frame) -> bool:
+        """Whether a statement that is not followed looks for something that is asked for beside the architecture.
+
+        It is a loop that names what the function is given, and there is something to go through.
+        """
+        if not self.beyond_too or not isinstance(statement, ast.For):
+            return False
+        names = self.package.once(names_in, statement)
+        asked = [frame.values[name] for name in names if name in frame.values]
+        if not any(isinstance(one, Opaque) and not one.unknown for one in asked):
+            return False
+        self.asked = True
+        match self.value(statement.iter, frame):
+            case Const(value=through) if not through:
+                return False
+        return True
+
     def opaque(self, text: str, *, parts: Sequence[Value], name: str = "") -> Opaque:
         """A value that is not known, and why it may hide a test of the architecture."""
         value = super().opaque(text, parts=parts, name=name)

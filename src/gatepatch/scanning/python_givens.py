@@ -21,6 +21,7 @@ from gatepatch.gates.python_scope import (
     hides,
 )
 from gatepatch.gates.python_values import (
+    Choice,
     Const,
     Frame,
     Held,
@@ -40,6 +41,7 @@ from gatepatch.scanning.python_sites import (
     Loop,
     argument_of,
     calls_in,
+    kinds_in,
     loops_in,
     position_of,
     roots_of,
@@ -74,6 +76,9 @@ def _options(value: Value) -> Sequence[Any]:
             return (constant,)
         case Opaque(held=Held(among=among)):
             return among
+        case Choice():
+            every = [_options(leaf) for leaf in leaves(value)]
+            return [part for one in every for part in one] if all(every) else ()
     return ()
 
 
@@ -211,13 +216,16 @@ class Givens(Objects):
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         value = super()._compare(node, frame)
-        if not reason(value) or self.handing or not hasattr(node, "lineno"):
+        if self.handing or not hasattr(node, "lineno"):
+            return value
+        asks = isinstance(node.ops[0], ast.Is | ast.IsNot) and _is_got(node.left, frame)
+        if not reason(self.value(node.left, frame) if asks else value):
             return value
         tries = self.untold.get(node, 0)
         if tries >= _TRIES:
             return value
         found = self._once_more(node, frame) if self.depth < self.deepest else None
-        if found is None or reason(found):
+        if found is None or reason(found) or (asks and not isinstance(found, Const)):
             self.untold[node] = tries + 1
             return value
         self.untold[node] = -len(TABLE)
@@ -230,6 +238,8 @@ class Givens(Objects):
                 sides = [other]
             case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[other]):
                 sides = [left, other]
+            case ast.Compare(left=ast.Name() as left, ops=[ast.Is() | ast.IsNot()]):
+                sides = [left]
             case _:
                 return None
         before, longest, left_over = self.steps, self.longest, BUDGET.left
@@ -320,7 +330,8 @@ class Givens(Objects):
                 if loop.first <= line <= loop.last:
                     position = position_of(loop.target, name)
                     if position is not None:
-                        return self._turning(name, loop, position, frame)
+                        turning = self._turning(name, loop, position, frame)
+                        return self._kept(name, turning, function, loop, line)
             if name in self.package.once(parameters, function):
                 return self._handed(name, function, frame)
         match frame.locals.get(name):
@@ -367,6 +378,24 @@ class Givens(Objects):
         found = self._one_of(Opaque(name), options)
         return found if found.held else None
 
+    def _kept(
+        self, name: str, value: Value | None, function: FunctionNode, loop: Loop, line: int
+    ) -> Value | None:
+        """What a loop's variable may be on a line that some turns do not come to: ``if x["kind"] == "a":``."""
+        if value is None or not (asked := self.package.once(kinds_in, function)):
+            return value
+        options = list(_options(value))
+        for one in asked:
+            within = max(one.first, loop.first) <= line <= min(one.last, loop.last)
+            if one.name == name and within and all(isinstance(o, dict) for o in options):
+                options = [o for o in options if o.get(one.key) == one.value]
+        match options:
+            case []:
+                return value
+            case [one]:
+                return Const(one)
+        return self._one_of(Opaque(name), options)
+
     def _handed(self, name: str, function: FunctionNode, frame: Frame) -> Value | None:
         """What a function's parameter may be, as all of its calls in its file tell."""
         module = frame.module
@@ -409,6 +438,16 @@ def _is_handy(node: FunctionNode | ast.Lambda) -> bool:
         case ast.FunctionDef(body=[ast.Expr(value=ast.Constant()), ast.Return()]):
             return True
     return (node.end_lineno or node.lineno) - node.lineno < _HANDY
+
+
+def _is_got(node: ast.expr, frame: Frame) -> bool:
+    """Whether an expression is a local name that is bound to what a table gives."""
+    if not isinstance(node, ast.Name) or node.id in frame.values:
+        return False
+    match frame.locals.get(node.id):
+        case (Assigned(value=ast.Call(func=ast.Attribute(attr="get"))),):
+            return True
+    return False
 
 
 def _is_picked(bound: Binding) -> bool:

@@ -14,6 +14,7 @@ from gatepatch.gates.python_evaluator import Evaluator
 from gatepatch.gates.python_scope import (
     Assigned,
     Binding,
+    Element,
     FunctionNode,
     Package,
     dotted_name,
@@ -67,6 +68,14 @@ def _is_followed(node: FunctionNode | ast.Lambda) -> bool:
     return python_calls.runs_through(node) and all(
         _CACHED.fullmatch(name) for name in python_calls.decorators(node)
     )
+
+
+def _is_of_several(node: ast.expr, frame: Frame) -> bool:
+    """Whether it is asked if one of several values that a call gave at once is None."""
+    match node:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot()]):
+            return any(isinstance(one, Element) for one in frame.locals.get(name, ()))
+    return False
 
 
 def _keywords(text: str) -> dict[str, Any]:
@@ -161,7 +170,7 @@ class ByName(Named):
         ):
             function = super().truth_of(node, frame)
             return True if self.raised and self._is_told_before(node, frame) else function
-        if self.depth == 0 and not speaks(node, self.aliases):
+        if self.depth == 0 and not (speaks(node, self.aliases) or _is_of_several(node, frame)):
             return atom(self.package.once(ast.unparse, node)[:LONG])  # a part that is of no concern
         value = self._predicated(self.value(node, frame))
         if isinstance(node, ast.Name) and reason(value):

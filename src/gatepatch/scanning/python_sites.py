@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gatepatch.gates.python_scope import FunctionNode
@@ -30,6 +30,43 @@ class CallSite:
 
     node: ast.Call
     within: FunctionNode
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an entry says of itself on some lines: ``name["key"] == value``."""
+
+    name: str
+    key: object
+    value: object
+    first: int
+    last: int
+
+
+def kinds_in(function: FunctionNode) -> Sequence[Kind]:
+    """The tests in a function of what an entry says of itself."""
+    found: list[Kind] = []
+    for part in ast.walk(function):
+        match part:
+            case ast.If(test=test, body=body):
+                found += _kinds(test, body[0].lineno, body[-1].end_lineno or 0)
+    return found
+
+
+def _kinds(test: ast.expr, first: int, last: int) -> Iterator[Kind]:
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            pass
+        case _:
+            parts = [test]
+    for part in parts:
+        match part:
+            case ast.Compare(
+                left=ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=key)),
+                ops=[ast.Eq()],
+                comparators=[ast.Constant(value=value)],
+            ):
+                yield Kind(name, key, value, first, last)
 
 
 def loops_in(node: ast.AST) -> Sequence[Loop]:
