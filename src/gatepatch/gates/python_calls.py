@@ -47,9 +47,18 @@ if TYPE_CHECKING:
 WAYS = 64
 """How many conditions of which nothing is known are followed in one call."""
 
+
+def _int(value: Any, *base: int) -> Any:
+    """``int``, that leaves a number what it is: it may be one that keeps count of what is asked of it."""
+    return value + 0 if isinstance(value, int) and not base else int(value, *base)
+
+
 _BUILTINS: Mapping[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (abs, all, any, bool, frozenset, int, len, list, max, min, set, sorted, str, tuple)
+    "int": _int,
+    **{
+        f.__name__: f
+        for f in (abs, all, any, bool, frozenset, len, list, max, min, set, sorted, str, tuple)
+    },
 }
 
 METHODS: Mapping[type, frozenset[str]] = {
@@ -259,13 +268,17 @@ def _inlined(
     """What a function of the distribution returns."""
     module = callee.frame.module
     every = [*callee.args, *args, *(v for _, v in callee.keywords), *keywords.values()]
-    given = [*args, *keywords.values()]
-    opaque = Opaque(f"{name}({_arguments_text(given, len(args), tuple(keywords))})")
+
+    def opaque(unknown: str = "", held: Held | None = None) -> Opaque:
+        given = [*args, *keywords.values()]
+        text = f"{name}({_arguments_text(given, len(args), tuple(keywords))})"
+        return Opaque(text, unknown, held)
+
     if any(isinstance(value, Raises) for value in every):
         return Raises()
     if not evaluator.follows(callee.node):
         told = evaluator.worked_out(callee, args, keywords)
-        return Opaque(opaque.text, hides(name)) if told is None else told
+        return opaque(hides(name)) if told is None else told
     if not every and (told := evaluator.worked_out(callee, (), {})) is not None:
         return told
     body = _body(callee)
@@ -275,7 +288,7 @@ def _inlined(
     followed = isinstance(callee.node, ast.Lambda) or _returns_plain(callee.node)
     followed = followed or evaluator.tells(callee.node)
     if not (tests or followed or any(map(_is_known, every))):
-        return opaque
+        return opaque()
     values = _arguments(callee, args, keywords, beyond_too=evaluator.beyond_too)
     why = f"{name}() tests the architecture in a way that is not followed"
     if (
@@ -283,7 +296,7 @@ def _inlined(
         or not evaluator.package.once(evaluator.is_followed, callee.node)
         or evaluator.depth >= evaluator.deepest
     ):
-        return Opaque(opaque.text, why if tests else "")
+        return opaque(why if tests else "")
     limit = evaluator.limit
     evaluator.limit = evaluator.branches + WAYS if limit is None else limit
     evaluator.depth += 1
@@ -296,15 +309,16 @@ def _inlined(
         if (told := evaluator.worked_out(callee, args, keywords)) is not None:
             return told
         if error.statement is not None and evaluator.asks_outside(callee, error.statement):
-            return replace(opaque, held=Held(among=(True, False)))
+            return opaque(held=Held(among=(True, False)))
         if error.frame is not None and evaluator.goes_through(error.statement, error.frame):
-            return replace(opaque, text=f"{opaque.text} on {evaluator.arch}")
-        return Opaque(opaque.text, f"{name}(): {error}" if tests else "")
+            found = opaque()
+            return replace(found, text=f"{found.text} on {evaluator.arch}")
+        return opaque(f"{name}(): {error}" if tests else "")
     finally:
         evaluator.depth -= 1
         evaluator.limit = limit
     if isinstance(found, Opaque) and not found.unknown and not tests:
-        return replace(opaque, held=found.held)
+        return opaque(held=found.held)
     return found
 
 

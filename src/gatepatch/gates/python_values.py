@@ -233,7 +233,20 @@ def _node(top: Atom, low: Value, high: Value) -> Value:
 
 def _same(first: Value, second: Value) -> bool:
     # In Python 1 == True == 1.0, and here they are three values.
-    return first == second and text_of(first) == text_of(second)
+    if first is second or first != second:
+        return first is second
+    if isinstance(first, Const) and isinstance(second, Const):
+        return _of_one_kind(first.value, second.value)
+    return text_of(first) == text_of(second)
+
+
+def _of_one_kind(first: Any, second: Any) -> bool:
+    """Whether two constants that are equal are of one type, and all that is in them."""
+    if isinstance(first, tuple | list):
+        return type(first) is type(second) and all(map(_of_one_kind, first, second))
+    if isinstance(first, frozenset | dict):
+        return text_of(Const(first)) == text_of(Const(second))
+    return type(first) is type(second)
 
 
 def _function_at(function: Bool, top: Atom, side: bool) -> Bool:

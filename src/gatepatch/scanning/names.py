@@ -142,8 +142,11 @@ def value(name: str, arch: Arch, beside: Sequence[Any]) -> Any:
     return spelt(arch, beside) if texts else None
 
 
+_ANOTHER = "another architecture"
+
+
 def spelt(arch: Arch, beside: Sequence[str]) -> str | None:
-    """An architecture's name as one of others has it; None if they are no architectures."""
+    """An architecture's name as one of others has it, if it is one of them; None if they are none."""
     known: dict[str, Arch] = {}
     for text in beside:
         try:
@@ -151,7 +154,7 @@ def spelt(arch: Arch, beside: Sequence[str]) -> str | None:
         except ValueError:
             continue
     same = [text for text, other in known.items() if other == arch]
-    return (same or [f"sm_{arch.sm}a"])[0] if known else None
+    return (same or [_ANOTHER])[0] if known else None
 
 
 def number(arch: Arch, beside: Sequence[int]) -> int:

@@ -6,6 +6,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
+from functools import lru_cache
 
 from gatepatch.gates.python_scope import name_of, statements_in
 from gatepatch.scanning.speaking import looked_up, says_so, speaks
@@ -122,9 +123,7 @@ def may_hold_directives(source: bytes) -> bool:
 def python_lines(source: bytes) -> list[int]:
     """The lines of a Python file that may hold a gate, from 1; comments and imports left out."""
     starts = [
-        start
-        for start, end in _WORDS.lines(source)
-        if not _is_idle(source, start, end) and _PYTHON.search(source, start, end)
+        start for start, end in _WORDS.lines(source) if _may_hold_gate(source[start:end].strip())
     ]
     texts = _texts(source) if starts else []
     code = [start for start in starts if not _inside(start, texts)]
@@ -134,6 +133,12 @@ def python_lines(source: bytes) -> list[int]:
         if all(_hands_on(every[number - 1]) for number in found):
             return []
     return found
+
+
+@lru_cache(maxsize=1 << 12)
+def _may_hold_gate(line: bytes) -> bool:
+    """Whether a line may hold a gate; most are copies of lines in files beside."""
+    return _IDLE.match(line) is None and _PYTHON.search(line) is not None
 
 
 def _hands_on(line: bytes) -> bool:

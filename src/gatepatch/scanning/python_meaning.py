@@ -34,6 +34,7 @@ from gatepatch.gates.python_values import (
     truth,
 )
 from gatepatch.scanning import names
+from gatepatch.scanning.alike import Alike, found_in
 from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_mappings import items_of, picked
 from gatepatch.scanning.python_named import CAPABILITY, Named, is_named, member_of, number_of
@@ -128,19 +129,25 @@ class ByName(Named):
     def __init__(
         self,
         package: Package,
-        predicates: Mapping[str, frozenset[Arch]],
-        arch: Arch,
-        given: Mapping[int, Value] | None = None,
-        shared: dict[Hashable, Value] | None = None,
-        untold: dict[ast.expr, int] | None = None,
+        alike: Alike,
+        index: int,
+        shared: dict[Hashable, Value],
+        untold: dict[ast.expr, int],
     ):
-        super().__init__(package, predicates, arch, given)
-        self._shared = {} if shared is None else shared
-        self.untold = {} if untold is None else untold
+        super().__init__(package, {}, alike.watched(index))
+        self._alike = alike
+        self._index = index
+        self._shared = shared
+        self.untold = untold
         self.named = False
         self.raised = False
         self.aliases: frozenset[str] = frozenset()
         self._named_keys: set[Hashable] = set()
+        self._told_alike: dict[Hashable, int] = {}
+
+    def is_one_of(self, archs: frozenset[Arch]) -> bool:
+        """Whether the architecture is one of some."""
+        return self._alike.holds(self._index, archs)
 
     def follows(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
         """Whether a function that is called is looked into: one that is as short as a predicate."""
@@ -155,8 +162,13 @@ class ByName(Named):
         if (known := self._shared.get(key)) is not None:
             return known
         before, self.named = self.named, key in self._named_keys
-        value = super().remembered(key, work_out)
-        if not self._known[key][1]:
+        left, self._alike.left = self._alike.left, self._told_alike.get(key, self._alike.every)
+        try:
+            value = super().remembered(key, work_out)
+            self._told_alike[key] = self._alike.left
+        finally:
+            self._alike.left &= left
+        if not self._known[key][1] and self._told_alike[key] == self._alike.every:
             self._shared[key] = value
         if self.named:
             self._named_keys.add(key)
@@ -257,7 +269,7 @@ class ByName(Named):
             case ast.Call(func=ast.Attribute(attr=name), args=[], keywords=[]):
                 archs = names.predicate(name)
                 if archs is not None and isinstance(self.value(node.func, frame), Const):
-                    return self._by_name(self.arch in archs)
+                    return self._by_name(self.is_one_of(archs))
         return None
 
     def _looked_up(self, name: str, node: ast.Call, frame: Frame) -> Value | None:
@@ -282,7 +294,7 @@ class ByName(Named):
             case ast.Call(func=ast.Attribute(value=base), args=[asked, *rest], keywords=[]):
                 table = self.value(base, frame)
                 if (archs := _entry(table, asked)) is not None:
-                    return self._by_name(self.arch in archs)
+                    return self._by_name(self.is_one_of(archs))
                 if (items := items_of(table)) is not None:
                     key = self.beside(self.value(asked, frame), Const(tuple(items)), ast.In())
                     default = self.value(rest[0], frame) if rest else Const(None)
@@ -297,7 +309,7 @@ class ByName(Named):
                     self.asked = True
                     return entry_of(table, key, known, default)
                 if isinstance(key, Const) and key.device and isinstance(default, Const):
-                    return self.device(table.value.get(key.value, default.value))
+                    return self.device(found_in(table.value, key.value, default.value))
         return None
 
     def _item(self, base: Value, index: Value, text: str) -> Value:

@@ -128,6 +128,10 @@ class Named(Free):
 
     named = False
 
+    def is_one_of(self, archs: frozenset[Arch]) -> bool:
+        """Whether the architecture is one of some."""
+        return self.arch in archs
+
     def _told(self, node: ast.Call, frame: Frame) -> Value | None:
         """What a method of an architecture's name gives; None for another call."""
         match node:
@@ -181,7 +185,7 @@ class Named(Free):
                 return self.device((self.arch.major, self.arch.minor))
             archs = names.predicate(name)
             if archs is not None:
-                return self._by_name(self.arch in archs)
+                return self._by_name(self.is_one_of(archs))
             if is_targets(name):
                 return self._by_name(targets(self.arch))
             own = hides(name) and value.unknown.endswith(_UNTOLD)
@@ -240,7 +244,12 @@ class Named(Free):
             return told
         if (ordered := self._enumerated(op, left, right)) is not None:
             return ordered
-        return super()._pair(op, [self.beside(left, right, op), self.beside(right, left, op)])
+        one, other = self.beside(left, right, op), self.beside(right, left, op)
+        match one, other:
+            case Const(device=True), Const(value=frozenset() | dict() as several) if listed:
+                # One by one: a hash would lay the number open.
+                other = Const(tuple(several), other.device)
+        return super()._pair(op, [one, other])
 
     def _enumerated(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
         """A comparison with ``Arch.sm_100a``: members are in order, plain before ``a`` and ``f``.
@@ -249,12 +258,13 @@ class Named(Free):
         """
         for one, other, mirrored in ((left, right, False), (right, left, True)):
             member = member_of(one)
-            name = names.last_name(text_of(other))
-            if member is None or not (isinstance(other, Opaque) and names.is_number(name)):
+            if member is None or not isinstance(other, Opaque):
+                continue
+            if not names.is_number(names.last_name(other.text)):
                 continue
             sm, suffix = member
             if isinstance(op, ast.Eq | ast.NotEq):
-                return self._same(op, text_of(other), [(sm, suffix)])
+                return self._same(op, other.text, [(sm, suffix)])
             mine, its = (self.arch.sm, 1), (sm, suffix)
             pair = (its, mine) if not mirrored else (mine, its)
             match op:
@@ -266,10 +276,12 @@ class Named(Free):
                     return self._by_name(pair[0] > pair[1])
                 case ast.GtE():
                     return self._by_name(pair[0] >= pair[1])
-        if isinstance(op, ast.In | ast.NotIn) and names.is_number(names.last_name(text_of(left))):
-            members = _members(text_of(right))
+        if isinstance(op, ast.In | ast.NotIn) and isinstance(left, Opaque):
+            members = (
+                _members(text_of(right)) if names.is_number(names.last_name(left.text)) else []
+            )
             if members:
-                return self._same(op, text_of(left), members)
+                return self._same(op, left.text, members)
         return None
 
     def _same(self, op: ast.cmpop, text: str, members: Sequence[tuple[int, int]]) -> Value:

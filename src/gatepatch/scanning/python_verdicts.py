@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from gatepatch.arch import TABLE, Arch
@@ -11,21 +11,21 @@ from gatepatch.boolean import Bool, atoms
 from gatepatch.gates.python_meaning import TOO_LONG, Meaning, bounded
 from gatepatch.gates.python_scope import Package
 from gatepatch.gates.python_values import Frame, Value
+from gatepatch.scanning.alike import Alike
 from gatepatch.scanning.python_meaning import ByName
 from gatepatch.scanning.python_paths import Passed, narrowed
-from gatepatch.verdict import Point, Verdict
+from gatepatch.verdict import Verdict
 
-_FIRST = (Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0))
-"""Those that code tells apart most."""
+_FIRST = {Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0)}
+"""Those that code tells apart most: where none of them is told, the others are taken for alike."""
 
-_OUTSIDE = (Arch(10, 1), Arch(10, 7))
+_OUTSIDE: tuple[Arch, ...] = (Arch(10, 1), Arch(10, 7))
 """Architectures that code names and the table lacks."""
 
 _OLD = Arch(6, 0)
 """One before the table, for code that names it."""
 
-_ALIKE = 3
-"""After so many architectures with one and the same unknown part the others are taken for alike."""
+_EVERY = (*sorted(TABLE, key=lambda arch: (arch not in _FIRST, arch)), *_OUTSIDE, _OLD)
 
 
 class _Patient(ByName):
@@ -51,17 +51,17 @@ class _Look:
     def __init__(self, package: Package, kind: type[ByName]):
         shared: dict[Hashable, Value] = {}
         untold: dict[ast.expr, int] = {}
-        archs = sorted(TABLE, key=lambda arch: (arch not in _FIRST, arch))
-        made = {
-            arch: kind(package, {}, arch, shared=shared, untold=untold)
-            for arch in (*archs, *_OUTSIDE, _OLD)
+        self._alike = Alike(_EVERY)
+        self._evaluators = {
+            arch: kind(package, self._alike, index, shared, untold)
+            for index, arch in enumerate(_EVERY)
         }
-        self.named = {arch: made[arch] for arch in archs}
-        self.outside = [made[arch] for arch in _OUTSIDE]
-        self.old = made[_OLD]
+        self._told: dict[Arch, Bool] = {}
 
-    def __iter__(self) -> Iterator[ByName]:
-        return iter((*self.named.values(), *self.outside, self.old))
+    @property
+    def first(self) -> ByName:
+        """The evaluator that is asked first."""
+        return self._evaluators[_EVERY[0]]
 
     def verdict(
         self, node: ast.expr, frame: Frame, *, rejects: bool, whole: bool = False
@@ -74,29 +74,66 @@ class _Look:
             rejects: Whether what it guards turns the caller away.
             whole: Whether it is given up at the first architecture on which it is not told.
         """
-        table: dict[Point, Bool] = {}
-        for number, (arch, one) in enumerate(self.named.items()):
+        told: dict[Arch, Bool] = {}
+        self._told = told
+        function: Bool = False
+        for arch in _EVERY[: len(TABLE)]:
+            if arch in told:
+                continue
+            one = self._evaluators[arch]
             one.asked = one.raised = False
             one.late = 0
-            function = bounded(one, node, frame)
-            table[arch] = rejects if one.raised and isinstance(function, bool) else function
-            if number == 0 and not one.asked:
+            function = self._function(arch, node, frame)
+            if one.raised and isinstance(function, bool):
+                function = rejects
+            for other in self._alike.archs():
+                told.setdefault(other, function)
+            if one is self.first and not one.asked:
                 break
             unknown = [a.unknown for a in atoms(function) if a.unknown]
             if (
                 (whole and unknown)
                 or TOO_LONG in unknown
-                or (number == _ALIKE and unknown and len({*table.values()}) == 1)
+                or (unknown and told.keys() >= _FIRST and len({*told.values()}) == 1)
             ):
                 break
-        return Verdict({other: table.get(other, function) for other in TABLE})
+        return Verdict({arch: told.get(arch, function) for arch in TABLE})
+
+    def _function(self, arch: Arch, node: ast.expr, frame: Frame) -> Bool:
+        self._alike.forget()
+        return bounded(self._evaluators[arch], node, frame)
+
+    def is_for(self, archs: Sequence[Arch], node: ast.expr, frame: Frame) -> bool:
+        """Whether an expression that is the same over the table is not on one of some others.
+
+        Args:
+            archs: Those others.
+            node: The expression, of which the verdict was told last.
+            frame: Where it stands.
+        """
+        usual = self._told[_EVERY[0]]
+        return any(
+            self._function(arch, node, frame) != usual
+            for arch in archs
+            if self._told.get(arch, None) != usual
+        )
 
     def take_named(self) -> bool:
         """Whether something was read by its name since this was last asked."""
-        found = any(one.named for one in self.named.values())
-        for one in self.named.values():
+        found = any(one.named for one in self._evaluators.values())
+        for one in self._evaluators.values():
             one.named = False
         return found
+
+    def hand(self, handing: bool) -> None:
+        """Say whether functions are given what their calls may hand them."""
+        for one in self._evaluators.values():
+            one.handing = handing
+
+    def read_file(self, aliases: frozenset[str]) -> None:
+        """Take the names that a file binds to tests for conditions of their own."""
+        for one in self._evaluators.values():
+            one.aliases = aliases
 
 
 class ScanMeaning(Meaning):
@@ -111,7 +148,7 @@ class ScanMeaning(Meaning):
         self._quick = _Look(package, ByName)
         self._patient = _Look(package, _Patient)
         self._last = self._quick
-        self._evaluators = dict(self._quick.named)
+        self._evaluators = {}  # those of a proof
         self._by_name = False
 
     def verdict(self, node: ast.expr, frame: Frame, *, rejects: bool = False) -> Verdict:
@@ -131,7 +168,7 @@ class ScanMeaning(Meaning):
         if verdict.unknown:
             again = self._patient.verdict(node, frame, rejects=rejects, whole=True)
             if again.unknown:
-                handed = next(iter(self._patient)).handed(node, frame, again.unknown)
+                handed = self._patient.first.handed(node, frame, again.unknown)
                 if handed is not frame:
                     again = self._once_more(node, handed, rejects=rejects)
             by_name = self._patient.take_named()
@@ -142,13 +179,11 @@ class ScanMeaning(Meaning):
 
     def _once_more(self, node: ast.expr, frame: Frame, *, rejects: bool) -> Verdict:
         """The truth of an expression with what its calls may give."""
-        for one in self._patient:
-            one.handing = True
+        self._patient.hand(True)
         try:
             return self._patient.verdict(node, frame, rejects=rejects, whole=True)
         finally:
-            for one in self._patient:
-                one.handing = False
+            self._patient.hand(False)
 
     def narrowed(
         self, verdict: Verdict, known: Sequence[Passed], frame: Frame, *, rejects: bool
@@ -176,19 +211,17 @@ class ScanMeaning(Meaning):
             node: The condition.
             frame: Where it stands.
         """
-        look = self._last
-        if not next(iter(look)).asked or verdict.is_gate:
+        if not self._last.first.asked or verdict.is_gate:
             return False
-        function = verdict.table[TABLE[0]]
-        outside: Sequence[ByName] = look.outside
+        outside = _OUTSIDE
         if any(isinstance(n, ast.Constant) and n.value in (6, 60) for n in ast.walk(node)):
-            outside = [*outside, look.old]
-        return any(bounded(one, node, frame) != function for one in outside)
+            outside = (*outside, _OLD)
+        return self._last.is_for(outside, node, frame)
 
     def read_file(self, aliases: frozenset[str]) -> None:
         """Take the names that a file binds to tests for conditions of their own."""
-        for evaluator in (*self._quick, *self._patient):
-            evaluator.aliases = aliases
+        self._quick.read_file(aliases)
+        self._patient.read_file(aliases)
 
     @property
     def by_name(self) -> bool:
