@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from test_scan_python import admitted, gates
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import to_text
+from gatepatch.gates.python_evaluator import Evaluator
+from gatepatch.gates.python_scope import Package
+from gatepatch.gates.python_values import Const, Frame
 from gatepatch.scanning.one_file import Scanner
 
 TOLD = [
@@ -259,6 +263,21 @@ def test_it_can_be_told(text: str, expected: tuple[str, str, str]) -> None:
     assert expected in _told(text)
 
 
+def test_a_long_table_is_named_and_not_shown() -> None:
+    package = Package(lambda path: b"")
+    module = package.module("m.py")
+    assert module is not None
+    one = Evaluator(package, {}, Arch(9, 0))
+    node = ast.parse("f'{table}_{arch}'", mode="eval").body
+    told = {
+        size: one.with_known(node, Frame(module, {"table": Const(list(range(size)))}))
+        for size in (3, 999, 1000)
+    }
+    assert told[3] == "f'{[0, 1, 2]}_{arch}'"
+    assert max(map(len, told.values())) < 40
+    assert len({*told.values()}) == len(told)
+
+
 def test_the_type_of_a_device_that_is_made_is_known() -> None:
     found = gates(
         "def newer(device):\n    if device.type != 'cuda':\n        return False\n"
@@ -441,6 +460,22 @@ PICKED = [
         "                raise X\n",
         ("no", "yes", "no"),
         id="the one entry of a kind",
+    ),
+    pytest.param(
+        "PARTS = ('a', 'b')\nUNITS = {'u': {'arch': 'sm_100a', 'a': 1, 'b': 2}}\n"
+        "def parts_of(name):\n    found = tuple(part for part in PARTS if part in UNITS[name])\n"
+        "    if not found:\n        raise X\n    return found\n"
+        "def unit(device):\n"
+        "    arch = {(10, 0): 'sm_100a'}.get(torch.cuda.get_device_capability(device))\n"
+        "    if arch is None:\n        raise X\n"
+        "    names = [name for name, row in UNITS.items() if row['arch'] == arch]\n    return names[0]\n"
+        "def arm(unit, parts, part, on):\n    return bool(on) and unit is not None and part in parts\n"
+        "def run(backend, device, on):\n    name = None\n    if backend == 'own':\n"
+        "        name = unit(device)\n"
+        "    parts = parts_of(name) if name is not None else PARTS\n"
+        "    if arm(name, parts, 'a', on):\n        return 1\n",
+        ("no", "yes", "no"),
+        id="a call is given one of two names",
     ),
     pytest.param(
         "SIZES = {10: (256, 128), 11: (256, 128)}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -99,6 +100,9 @@ _OF_PAIR: Mapping[str, Callable[[Arch], Any]] = {
 }
 """Methods of a platform's DeviceCapability."""
 
+_FEW = 3
+"""Over how many values of an argument a call is told apart."""
+
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "staticmethod"})
 
 
@@ -142,7 +146,12 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
         closed = not (args or keywords or callee.args or callee.keywords or callee.frame.values)
         closed = closed and not callee.frame.locals
         # A predicate is worked out once, by the name that it is called here.
-        return evaluator.remembered((callee.node, name), inlined) if closed else inlined()
+        if closed:
+            return evaluator.remembered((callee.node, name), inlined)
+        found = inlined()
+        if evaluator.handing and reason(found) and any(map(_is_one_of_few, args)):
+            return lift(lambda values: _inlined(evaluator, name, callee, values, keywords), args)
+        return found
     return lift(
         lambda values: evaluator.opaque(
             f"{text_of(values[0])}({_arguments_text(values[1:], len(args), tuple(keywords))})",
@@ -150,6 +159,14 @@ def call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
         ),
         [callee, *args, *keywords.values()],
     )
+
+
+def _is_one_of_few(value: Value) -> bool:
+    """Whether a value is one of two or three that are known."""
+    if not isinstance(value, Choice):
+        return False
+    several = [*itertools.islice(leaves(value), _FEW + 1)]
+    return len(several) <= _FEW and all(isinstance(one, Const) for one in several)
 
 
 def _given(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value]:

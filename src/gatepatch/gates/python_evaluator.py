@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
+from zlib import crc32
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import Bool, TooManyStepsError, and_, not_, or_
@@ -62,6 +63,10 @@ CASES = 500_000
 """How many cases of values, and nodes of diagrams, are gone through for one of those."""
 
 
+_LONG = 1_000
+"""Characters of a text that is put in for a name."""
+
+
 class Evaluator(Operations):
     """Evaluates on one architecture.
 
@@ -77,6 +82,8 @@ class Evaluator(Operations):
     cases: ClassVar[int] = CASES
     beyond_too: ClassVar[bool] = False
     """Whether a function is looked into that is given more than it has names for."""
+    handing: bool = False
+    """Whether calls are looked into once more: for what they may give, and for each of a few values."""
     is_followed = staticmethod(python_calls.is_followed)
 
     def __init__(
@@ -121,6 +128,10 @@ class Evaluator(Operations):
     ) -> Value | None:
         """What a function returns that is handed constants and not followed; None if that is not told."""
         return None
+
+    def handing_only(self, frame: Frame) -> bool:
+        """Whether nothing is known in a frame but that calls are looked into once more."""
+        return False
 
     def is_display(self, node: ast.expr) -> bool:
         """Whether an alias of it is followed, whatever names are in it."""
@@ -248,7 +259,9 @@ class Evaluator(Operations):
             # What it is bound to stands outside the lambda that the name may stand in.
             outer = Frame(frame.module, frame.values, frame.locals)
             bound = partial(self._bound, name, frame.locals[name], outer)
-            return bound() if frame.values else self.remembered((frame.locals[name], name), bound)
+            if frame.values and not self.handing_only(frame):
+                return bound()
+            return self.remembered((frame.locals[name], name, bool(frame.values)), bound)
         found = self.package.lookup(frame.module, name)
         if found is None:
             return Opaque(name, hides(name))
@@ -354,7 +367,8 @@ class Evaluator(Operations):
     def with_known(self, node: ast.expr, frame: Frame) -> str:
         """The text of an expression with what is known put in."""
         names = self.package.once(names_in, node)
-        texts = {name: text_of(value) for name, value in frame.values.items() if name in names}
+        known = {name: value for name, value in frame.values.items() if name in names}
+        texts = {name: _told_short(name, text_of(value)) for name, value in known.items()}
         try:
             return ast.unparse(_Renamed(texts).visit(copy.deepcopy(node)))
         except ValueError:  # before Python 3.12 an f-string holds no text that has a backslash
@@ -378,6 +392,11 @@ class _Renamed(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return ast.Name(id=self._texts.get(node.id, node.id), ctx=node.ctx)
+
+
+def _told_short(name: str, text: str) -> str:
+    """The text of a value, or a name for it where it is that of a whole table: writing takes its time."""
+    return text if len(text) <= _LONG else f"{name}_{crc32(text.encode()):08x}"
 
 
 def _not_followed(text: str) -> str:

@@ -193,6 +193,9 @@ class Flow(Built):
     most: ClassVar[int] = 1_000_000
     """How many names may take too long to follow before none is followed any more."""
 
+    patiently = False
+    """Whether a name is followed beside others that are bound already."""
+
     late = 0
     """How many did, for the condition at hand."""
 
@@ -202,14 +205,16 @@ class Flow(Built):
                 return Opaque(name, hides(name))
             case Joined():
                 work_out = partial(super()._value, node, frame)
-                return work_out() if frame.values else self.remembered(node, work_out)
+                if frame.values and not self.handing_only(frame):
+                    return work_out()
+                return self.remembered((node, bool(frame.values)), work_out)
             case ast.Name(id="sm" | "cc" as name) if frame.locals.get(name) == (Other(),):
                 place = (frame.module, "counter", name, node.lineno)
                 if self.package.asked(place, lambda: self._is_counter(name, node, frame)):
                     return Opaque(name)
             case ast.Name(id=name) if (
                 len(frame.locals.get(name, ())) > 1
-                and not frame.values
+                and (not frame.values or (self.patiently and name not in frame.values))
                 and name not in frame.hidden
                 and hasattr(node, "lineno")
             ):

@@ -62,6 +62,9 @@ _PART = 150
 _TRIES = 3
 """On how many architectures a comparison is tried again before that is given up."""
 
+_TAKEN_APART = re.compile(r"\}(?:\[|\.get\()| for \w+ in ")
+"""What a reason speaks of that may be told with what calls may give."""
+
 _COPIERS = MAKERS - {"dict", "range"}
 """Functions that make a collection of the elements that they are given."""
 
@@ -127,13 +130,15 @@ class Givens(Objects):
     it depends on which of them it is.
     """
 
-    handing = False
-    """Whether calls are looked into once more for what they may give."""
     _up = 0
 
     def tells(self, node: FunctionNode | ast.Lambda) -> bool:
         """Whether a function that tests nothing is looked into: one that hands out an entry, too."""
-        return (self.handing and _is_handy(node)) or super().tells(node)
+        return (self.handing and (_is_handy(node) or _joins(node))) or super().tells(node)
+
+    def handing_only(self, frame: Frame) -> bool:
+        """Whether nothing is known in a frame but that calls are looked into once more."""
+        return self.handing and frame.values.keys() == TAKEN
 
     untold: dict[ast.expr, int]
     """On how many architectures it did not help to try a comparison again: less than 0 where it did on one."""
@@ -287,7 +292,7 @@ class Givens(Objects):
                 value = self._of_name(name, node, frame)
                 if value is not None and all(map(_is_table, _options(value))):
                     frame = frame.bound(name, value)
-            if names >= TAKEN and any("}[" in text or "}.get(" in text for text in untold):
+            if names >= TAKEN and any(map(_TAKEN_APART.search, untold)):
                 frame = frame.bound("()", Const(None))
         except TooManyStepsError:
             pass
@@ -438,6 +443,14 @@ def _is_handy(node: FunctionNode | ast.Lambda) -> bool:
         case ast.FunctionDef(body=[ast.Expr(value=ast.Constant()), ast.Return()]):
             return True
     return (node.end_lineno or node.lineno) - node.lineno < _HANDY
+
+
+def _joins(node: FunctionNode | ast.Lambda) -> bool:
+    """Whether a function does nothing but join conditions."""
+    match node:
+        case ast.FunctionDef(body=[*_, ast.Return(value=ast.BoolOp())]) if len(node.body) <= 2:
+            return True
+    return False
 
 
 def _is_got(node: ast.expr, frame: Frame) -> bool:

@@ -28,6 +28,10 @@ _OLD = Arch(6, 0)
 _EVERY = (*sorted(TABLE, key=lambda arch: (arch not in _FIRST, arch)), *_OUTSIDE, _OLD)
 
 
+_ONCE_MORE = 1_000
+"""How many expressions are evaluated for one architecture where calls are looked into once more."""
+
+
 class _Patient(ByName):
     """An evaluator that follows further: for the few conditions that are not told otherwise."""
 
@@ -128,7 +132,8 @@ class _Look:
     def hand(self, handing: bool) -> None:
         """Say whether functions are given what their calls may hand them."""
         for one in self._evaluators.values():
-            one.handing = handing
+            one.handing = one.patiently = handing
+            one.longest = _ONCE_MORE if handing else type(one).longest
 
     def read_file(self, aliases: frozenset[str]) -> None:
         """Take the names that a file binds to tests for conditions of their own."""
