@@ -263,6 +263,24 @@ def test_it_can_be_told(text: str, expected: tuple[str, str, str]) -> None:
     assert expected in _told(text)
 
 
+def test_a_long_predicate_that_returns_a_pair_depends_on_what_it_is_asked_for() -> None:
+    filler = "    # Told.\n" * 100
+    (found,) = (
+        one
+        for one in gates(
+            "def kind_capability(kind):\n    major, minor = torch.cuda.get_device_capability()\n"
+            + filler
+            + "    if kind == 'a':\n        if major < 9:\n            return False, 'old'\n"
+            "        return True, ''\n    if kind == 'b':\n        try:\n            import b_kernels\n"
+            "        except ImportError as error:\n            return False, f'none: {error}'\n"
+            "        return major == 10, ''\n    return False, 'which'\n"
+            "def run(kind):\n    ok, why = kind_capability(kind)\n    if not ok:\n        skip(why)\n        return\n"
+        )
+        if one.text == "not ok"
+    )
+    assert not found.verdict.unknown
+
+
 def test_a_long_table_is_named_and_not_shown() -> None:
     package = Package(lambda path: b"")
     module = package.module("m.py")
@@ -476,6 +494,21 @@ PICKED = [
         "    if arm(name, parts, 'a', on):\n        return 1\n",
         ("no", "yes", "no"),
         id="a call is given one of two names",
+    ),
+    pytest.param(
+        "MADE = {'a': {'on': ['sm_100a']}, 'b': {'on': ['sm_100a']}}\n"
+        "def f(self, name):\n    record = None if name is None else MADE.get(name)\n"
+        "    if record is not None and self.arch in record['on']:\n        return 1\n",
+        ("no", "yes", "no"),
+        id="a record, if one is asked for",
+    ),
+    pytest.param(
+        "WINDOWS = {(10, 0): (1, 8)}\n"
+        "def f(capability, n):\n    window = WINDOWS.get((int(capability[0]), int(capability[1])))\n"
+        "    if window is None:\n        return False\n    least, most = window\n"
+        "    return least <= n <= most\n",
+        ("no", "yes", "no"),
+        id="the two ends of a window, where there is one",
     ),
     pytest.param(
         "SIZES = {10: (256, 128), 11: (256, 128)}\n"

@@ -42,6 +42,7 @@ from gatepatch.gates.python_values import (
     Frame,
     Held,
     Opaque,
+    Raises,
     Value,
     choose,
     from_bool,
@@ -407,6 +408,8 @@ def _element(name: str, value: Value, index: int) -> Value:
     match value:
         case Const(value=tuple() | list() as items, device=device) if index < len(items):
             return Const(items[index], device)
+        case Const(value=None):
+            return Raises()
         case Opaque(held=Held(items=held)) if held and index in held:
             return held[index]
     return Opaque(name, _not_followed(name) if of_device(value) else "")

@@ -210,6 +210,8 @@ class Operations(ABC):
             case Const(value=(int(), int()), device=True) if name in ("major", "minor"):
                 # A named tuple, such as a platform's DeviceCapability.
                 return self.device(getattr(self.arch, name))
+            case Const(value=None, device=True):
+                return Raises()
         return self.opaque(text, parts=(base,), name=name)
 
     def _subscript(
@@ -234,6 +236,8 @@ class Operations(ABC):
             made = _constant(lambda: base.value[index.value], of_device(base) or of_device(index))
             if made is not None:
                 return made
+        if isinstance(base, Const) and base.value is None:
+            return Raises()
         return self.opaque(f"{text_of(base)}[{text}]", parts=(base, index))
 
     def _joined(self, node: ast.expr, parts: Sequence[ast.expr], frame: Frame) -> Value:

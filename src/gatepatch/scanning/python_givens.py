@@ -62,7 +62,7 @@ _PART = 150
 _TRIES = 3
 """On how many architectures a comparison is tried again before that is given up."""
 
-_TAKEN_APART = re.compile(r"\}(?:\[|\.get\()| for \w+ in ")
+_TAKEN_APART = re.compile(r"\}(?:\[|\.get\()| for \w+ in |^(\w+): \1 depends on ")
 """What a reason speaks of that may be told with what calls may give."""
 
 _COPIERS = MAKERS - {"dict", "range"}

@@ -59,6 +59,9 @@ _CACHED = re.compile(r"(?i)\w*cached?(?:_\w+)?|\w*once\w*|staticmethod|classmeth
 _OF_TENSORS = frozenset({"shape", "dtype", "ndim"})
 """Attributes that say nothing of an architecture, whatever it was that made the tensor."""
 
+_ABSENT = object()
+"""What a table gives for what is not in it."""
+
 _CUDA_DEVICE = re.compile(r"torch\.device\(f?['\"]cuda\b")
 
 _PLAIN = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
@@ -122,7 +125,7 @@ class ByName(Named):
     deepest: ClassVar[int] = 6
     longest: int = 400
     cases: ClassVar[int] = 1_500
-    tallest: ClassVar[int] = 30
+    tallest: int = 30
     """How many lines a predicate may have."""
     is_followed = staticmethod(_is_followed)
 
@@ -308,8 +311,12 @@ class ByName(Named):
                 if (known := rows(self, key, table)) is not None:
                     self.asked = True
                     return entry_of(table, key, known, default)
-                if isinstance(key, Const) and key.device and isinstance(default, Const):
-                    return self.device(found_in(table.value, key.value, default.value))
+                if isinstance(key, Const) and key.device:
+                    self.asked = True
+                    there = found_in(table.value, key.value, _ABSENT)
+                    if there is _ABSENT and not isinstance(default, Const):
+                        return default
+                    return self.device(default.value if there is _ABSENT else there)  # type: ignore[union-attr]
         return None
 
     def _item(self, base: Value, index: Value, text: str) -> Value:

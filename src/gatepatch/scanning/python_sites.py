@@ -112,6 +112,8 @@ def roots_of(node: ast.expr) -> frozenset[str]:
             return frozenset[str]().union(*map(roots_of, args)) | TAKEN
         case ast.BoolOp(values=values):
             return frozenset[str]().union(*map(roots_of, values))
+        case ast.IfExp(body=body, orelse=other):
+            return roots_of(body) | roots_of(other)
     return frozenset()
 
 

@@ -32,13 +32,17 @@ _ONCE_MORE = 1_000
 """How many expressions are evaluated for one architecture where calls are looked into once more."""
 
 
+_TALL = 160
+"""How many lines a predicate may have there."""
+
+
 class _Patient(ByName):
     """An evaluator that follows further: for the few conditions that are not told otherwise."""
 
     deepest: ClassVar[int] = 10
     longest: int = 1_500
     cases: ClassVar[int] = 6_000
-    tallest: ClassVar[int] = 80
+    tallest: int = 80
     beyond_too: ClassVar[bool] = True
     part: ClassVar[int] = 300
     most: ClassVar[int] = 3
@@ -134,6 +138,7 @@ class _Look:
         for one in self._evaluators.values():
             one.handing = one.patiently = handing
             one.longest = _ONCE_MORE if handing else type(one).longest
+            one.tallest = _TALL if handing else type(one).tallest
 
     def read_file(self, aliases: frozenset[str]) -> None:
         """Take the names that a file binds to tests for conditions of their own."""
