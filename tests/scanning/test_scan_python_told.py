@@ -281,6 +281,21 @@ def test_a_long_predicate_that_returns_a_pair_depends_on_what_it_is_asked_for() 
     assert not found.verdict.unknown
 
 
+def test_a_pair_depends_on_what_is_installed() -> None:
+    found = gates(
+        "def kind_capability(kind):\n    major = torch.cuda.get_device_capability()[0]\n"
+        "    if kind == 'a':\n        try:\n            import a_kernels\n"
+        "        except ImportError as error:\n            return False, f'none: {error}'\n"
+        "        if major >= 10:\n            return False, f'too new: {major}'\n"
+        "        return True, ''\n" + "    # Told.\n" * 100 + "    return False, 'which'\n"
+        "def run():\n    ok, why = kind_capability('a')\n    if not ok:\n        skip(why)\n        return\n"
+    )
+    (gate,) = (one for one in found if one.text == "not ok")
+    assert not gate.verdict.unknown
+    assert gate.verdict.table[Arch(10, 0)] is True
+    assert not isinstance(gate.verdict.table[Arch(9, 0)], bool)
+
+
 def test_a_long_table_is_named_and_not_shown() -> None:
     package = Package(lambda path: b"")
     module = package.module("m.py")

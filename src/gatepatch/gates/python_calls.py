@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gatepatch.arch import Arch
-from gatepatch.boolean import Node, and_, or_
+from gatepatch.boolean import Node, and_, atom, or_
 from gatepatch.gates.python_changes import changed_in
 from gatepatch.gates.python_scope import (
     Binding,
@@ -475,7 +475,13 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
             # The handlers run where there is no device, so no architecture either.
             if any(evaluator.package.smells(frame.module, handler) for handler in handlers):
                 raise _NotFollowedError(f"the except on line {first.lineno} tests it too")
-            return _run(evaluator, [*then, *other, *last, *rest], frame)
+            done = _run(evaluator, [*then, *other, *last, *rest], frame)
+            # Beside other open conditions there would be too many cases to tell any.
+            alone = evaluator.handing and evaluator.limit == evaluator.branches + WAYS
+            if alone and (instead := _without_import(handlers)):
+                there = atom(f"the imports on line {first.lineno} succeed")
+                return choose(there, done, _run(evaluator, [*instead, *last, *rest], frame))
+            return done
         case ast.With(body=then):
             return _run(evaluator, [*then, *rest], frame)
         case ast.Raise():
@@ -489,6 +495,14 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
         case ast.Delete(targets=targets) if all(isinstance(one, ast.Name) for one in targets):
             return _run(evaluator, rest, frame)
     raise _NotFollowedError(f"its statement on line {first.lineno} is not followed", first, frame)
+
+
+def _without_import(handlers: Sequence[ast.ExceptHandler]) -> Sequence[ast.stmt]:
+    """What is done where something is not installed; nothing if that is not all that is caught."""
+    match handlers:
+        case [ast.ExceptHandler(type=ast.Name(id="ImportError"), body=body)]:
+            return body
+    return ()
 
 
 def _branch(

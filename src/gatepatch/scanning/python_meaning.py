@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from gatepatch.arch import Arch
@@ -21,6 +21,7 @@ from gatepatch.gates.python_scope import (
     name_of,
 )
 from gatepatch.gates.python_values import (
+    Choice,
     Const,
     Frame,
     Opaque,
@@ -28,6 +29,8 @@ from gatepatch.gates.python_values import (
     Raises,
     Value,
     from_bool,
+    leaves,
+    lift,
     of_device,
     reason,
     text_of,
@@ -72,6 +75,10 @@ def _is_followed(node: FunctionNode | ast.Lambda) -> bool:
     return python_calls.runs_through(node) and all(
         _CACHED.fullmatch(name) for name in python_calls.decorators(node)
     )
+
+
+def _is_dict(value: Value) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, dict)
 
 
 def _is_of_several(node: ast.expr, frame: Frame) -> bool:
@@ -302,22 +309,39 @@ class ByName(Named):
                     key = self.beside(self.value(asked, frame), Const(tuple(items)), ast.In())
                     default = self.value(rest[0], frame) if rest else Const(None)
                     return picked(self, items, key, default)
-                if not isinstance(table, Const) or not isinstance(table.value, dict):
-                    return None
-                if not table.value:  # a cache, to be filled
-                    return self.value(rest[0], frame) if rest else Const(None)
-                key = self.beside(self.value(asked, frame), table, ast.In())
-                default = self.value(rest[0], frame) if rest else Const(None)
-                if (known := rows(self, key, table)) is not None:
-                    self.asked = True
-                    return entry_of(table, key, known, default)
-                if isinstance(key, Const) and key.device:
-                    self.asked = True
-                    there = found_in(table.value, key.value, _ABSENT)
-                    if there is _ABSENT and not isinstance(default, Const):
-                        return default
-                    return self.device(default.value if there is _ABSENT else there)  # type: ignore[union-attr]
+                if isinstance(table, Choice) and all(map(_is_dict, leaves(table))):
+                    if not reason(self.value(asked, frame)):
+                        return None
+                    parts = [self.value(part, frame) for part in node.args]
+                    return lift(
+                        lambda v: (
+                            self._got(v[0], node.args, frame)
+                            or python_calls.method(self, v[0], name, parts)
+                        ),
+                        [table],
+                    )
+                return self._got(table, node.args, frame)
         return None
+
+    def _got(self, table: Value, args: Sequence[ast.expr], frame: Frame) -> Value | None:
+        """What a table gives for an architecture; None where that is not told."""
+        asked, *rest = args
+        if not isinstance(table, Const) or not isinstance(table.value, dict):
+            return None
+        if not table.value:  # a cache, to be filled
+            return self.value(rest[0], frame) if rest else Const(None)
+        key = self.beside(self.value(asked, frame), table, ast.In())
+        default = self.value(rest[0], frame) if rest else Const(None)
+        if (known := rows(self, key, table)) is not None:
+            self.asked = True
+            return entry_of(table, key, known, default)
+        if not isinstance(key, Const) or not key.device:
+            return None
+        self.asked = True
+        there = found_in(table.value, key.value, _ABSENT)
+        if there is not _ABSENT:
+            return self.device(there)
+        return self.device(default.value) if isinstance(default, Const) else default
 
     def _item(self, base: Value, index: Value, text: str) -> Value:
         items = items_of(base)

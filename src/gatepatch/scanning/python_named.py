@@ -113,6 +113,13 @@ def is_named(value: Value) -> bool:
     return names.is_number(names.last_name(_bare(value.text)))
 
 
+def is_made_of(value: Value) -> bool:
+    """Whether a value is a text that is made of an architecture's name and of others."""
+    if not isinstance(value, Opaque) or not value.text.startswith(("f'", 'f"')):
+        return False
+    return value.unknown.endswith("in a way that is not followed")
+
+
 def _is_empty(value: Value) -> bool:
     """Whether nothing is in a value, now and later."""
     if not isinstance(value, Const) or value.value:
@@ -212,6 +219,11 @@ class Named(Free):
             return from_bool(
                 atom(f"{text_of(left)} {COMPARE[type(op)][0]} {text_of(right)}"[:LONG])
             )
+        if listed and is_made_of(left) and isinstance(right, Opaque) and not right.unknown:
+            self.asked = (
+                True  # what is delivered under a name, which says more than the architecture
+            )
+            return from_bool(atom(f"{text_of(left)} {COMPARE[type(op)][0]} {right.text}"[:LONG]))
         if listed and _is_empty(right):
             self.asked = self.asked or of_device(right)
             return Const(isinstance(op, ast.NotIn), of_device(right))
