@@ -277,9 +277,10 @@ def test_whether_there_is_one_for_the_architecture(text: str, answer: str) -> No
     assert not last.unknown
 
 
-def test_a_test_of_none_of_what_is_amiss_is_the_callers() -> None:
-    found = gates(HOSTS + "def f(sm):\n    return amiss(sm) is None\n")
-    assert all(one.line <= HOSTS.count("\n") for one in found)
+def test_whether_something_is_amiss_with_an_architecture_that_is_handed_over() -> None:
+    found = gates(HOSTS + "def f(sm):\n    return amiss(sm) is None\n")[-1]
+    assert found.line > HOSTS.count("\n")
+    assert admitted(found) == "90 100 103 110 120 121 130"
 
 
 def test_a_list_of_architectures_in_a_constant() -> None:

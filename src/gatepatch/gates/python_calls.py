@@ -475,6 +475,8 @@ def _run(evaluator: Evaluator, body: Sequence[ast.stmt], frame: Frame) -> Value:
             # The handlers run where there is no device, so no architecture either.
             if any(evaluator.package.smells(frame.module, handler) for handler in handlers):
                 raise _NotFollowedError(f"the except on line {first.lineno} tests it too")
+            if any(_is_only_tried(part) for part in then):
+                raise _NotFollowedError(f"the try on line {first.lineno} asks what raises there")
             done = _run(evaluator, [*then, *other, *last, *rest], frame)
             # Beside other open conditions there would be too many cases to tell any.
             alone = evaluator.handing and evaluator.limit == evaluator.branches + WAYS
@@ -503,6 +505,15 @@ def _without_import(handlers: Sequence[ast.ExceptHandler]) -> Sequence[ast.stmt]
         case [ast.ExceptHandler(type=ast.Name(id="ImportError"), body=body)]:
             return body
     return ()
+
+
+def _is_only_tried(statement: ast.stmt) -> bool:
+    """Whether a call that an architecture is handed to is made for the exception that it may raise."""
+    match statement:
+        case ast.Expr(value=ast.Call(args=args, keywords=keywords)):
+            given = [*args, *(keyword.value for keyword in keywords)]
+            return any(isinstance(one, ast.Name) and hides(one.id) for one in given)
+    return False
 
 
 def _branch(

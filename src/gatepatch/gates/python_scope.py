@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -39,6 +40,10 @@ FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 _Node = TypeVar("_Node", bound=ast.AST)
 _Told = TypeVar("_Told")
 _Answer = TypeVar("_Answer")
+
+
+_EVERY_LINE = range(1 << 30)
+"""The lines of a file that is not at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class Module:
         tree: Its syntax.
         bindings: Every name bound at its top level, with all that it is bound to.
         stars: Modules whose names are all imported.
-        walruses: Whether its expressions may bind names.
+        walruses: The lines on which an expression may bind a name, in order.
         outer: Whether its functions may bind names outside of themselves.
     """
 
@@ -102,7 +107,7 @@ class Module:
     tree: ast.Module
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
-    walruses: bool = True
+    walruses: Sequence[int] = _EVERY_LINE
     outer: bool = True
 
     @property
@@ -413,7 +418,7 @@ def read_module(path: str, tree: ast.Module, source: bytes | None = None) -> Mod
         tree: Its syntax.
         source: Its text, if it is at hand: what that has not is not looked for in all of its syntax.
     """
-    walruses = source is None or b":=" in source
+    walruses = _EVERY_LINE if source is None else _lines_with(b":=", source)
     outer = source is None or _binds_outside(source)
     module = Module(path, tree, walruses=walruses, outer=outer)
     for statement in tree.body:
@@ -435,6 +440,23 @@ def statements_in(node: ast.AST) -> Iterator[ast.AST]:
         for name in part._fields:
             if name in _BLOCKS:
                 todo += getattr(part, name)
+
+
+def _lines_with(word: bytes, source: bytes) -> Sequence[int]:
+    """The lines of a source that have a word, from 1."""
+    if word not in source:
+        return ()
+    if b"\r" in source:  # a line may end in that alone
+        return _EVERY_LINE
+    return [number for number, line in enumerate(source.split(b"\n"), 1) if word in line]
+
+
+def _is_on(lines: Sequence[int], node: ast.stmt) -> bool:
+    """Whether a statement has one of some lines."""
+    if not lines:
+        return False
+    place = bisect_left(lines, node.lineno)
+    return place < len(lines) and lines[place] <= (node.end_lineno or node.lineno)
 
 
 def _binds_outside(source: bytes) -> bool:
@@ -517,7 +539,7 @@ def _bound_by(module: Module, node: ast.stmt) -> Iterator[tuple[str, Binding]]:
         case ast.Match(cases=cases):
             for name in {n for c in cases for n in _captures(c.pattern)}:
                 yield name, Other()
-    for walrus in _walruses(node) if module.walruses else ():
+    for walrus in _walruses(node) if _is_on(module.walruses, node) else ():
         yield from _targets(walrus.target, walrus.value)
 
 

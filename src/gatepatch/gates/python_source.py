@@ -241,7 +241,9 @@ class _Place:
         """Whether some code has one of the lines that are looked at; all has without any."""
         if self.lines is None:
             return True
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        first = node.lineno
+        if decorators := getattr(node, "decorator_list", None):
+            first = min(first, *(one.lineno for one in decorators))
         found = bisect_left(self.lines, first)
         return found < len(self.lines) and self.lines[found] <= (node.end_lineno or first)
 
@@ -269,6 +271,10 @@ def _tops(body: Sequence[ast.stmt], place: _Place) -> Iterator[Expression]:
                 yield from _in_parts(statement, place, besides=test)
             case _:
                 yield from _in_parts(statement, place)
+
+
+_WHOLE = (ast.BoolOp, ast.Name, ast.Constant, ast.JoinedStr)
+"""Expressions without parts of their own; before Python 3.12 the places inside an f-string are wrong."""
 
 
 def _in_parts(
@@ -299,14 +305,10 @@ def _expressions(
         functions, within, bound = place.functions, place.within, place.bound
         yield Expression(node, functions, within, rejects, bound, tight, tested)
     for operand, _ in _with_parents(node, None):
-        if isinstance(operand, ast.BoolOp):
+        if isinstance(operand, _WHOLE):
             continue
         if isinstance(operand, ast.UnaryOp) and isinstance(operand.op, ast.Not):
             continue
-        if isinstance(operand, ast.Name | ast.Constant):
-            continue
-        if isinstance(operand, ast.JoinedStr):
-            continue  # before Python 3.12 the places inside are wrong
         inner = place.binding(binds(operand))
         for field, value in ast.iter_fields(operand):
             for child in value if isinstance(value, list) else [value]:

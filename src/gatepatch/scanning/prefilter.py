@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 
 from gatepatch.gates.python_scope import name_of, statements_in
-from gatepatch.scanning.speaking import looked_up, says_so, speaks
+from gatepatch.scanning.speaking import ASKS, answered, looked_up, says_so, speaks
 from gatepatch.scanning.words import Words, line_at
 
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
@@ -201,6 +201,23 @@ def naming(source: bytes, names: Sequence[str]) -> list[int]:
     return _numbers(source, starts)
 
 
+def _testing(source: bytes, names: Sequence[str]) -> list[int]:
+    """The lines on which one of some names is tested: whether it is so, or there, or holds something."""
+    if not names:
+        return []
+    one = b"(?:" + b"|".join(name.encode() for name in names) + b")"
+    pattern = re.compile(
+        rb"\b(?:if|elif|and|or|not|while|assert|in) +"
+        + one
+        + rb"(?: *(?:$|#|:|\))| +(?:and|or|else|is)\b)"
+        rb"|^ *" + one + rb" +is\b",
+        re.MULTILINE,
+    )
+    return _numbers(
+        source, [line_at(source, found.start())[0] for found in pattern.finditer(source)]
+    )
+
+
 def alias_lines(
     source: bytes, tree: ast.Module, lines: Sequence[int], known: Set[str] = frozenset()
 ) -> tuple[list[int], frozenset[str]]:
@@ -214,19 +231,25 @@ def alias_lines(
     """
     every = set(lines)
     known = {*known, *(_MODELS_OWN if any(word in source for word in _MODELS) else ())}
+    answers: set[str] = set()
     for _ in range(_ROUNDS):
-        fresh = set(_bound(tree.body, sorted(every), frozenset(known))) - known
+        bound = set(_bound(tree.body, sorted(every), frozenset({*known, ASKS})))
+        answers.update(name for name in bound if name.startswith("~"))
+        fresh = bound - known - answers
         if not fresh:
             break
         known |= fresh
         every.update(naming(source, sorted(fresh)))
-    return sorted(every), frozenset(known)
+    # What hangs on those is not followed any further.
+    every.update(_testing(source, sorted(name.removeprefix("~") for name in answers)))
+    return sorted(every), frozenset(known | answers)
 
 
 def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: Set[str]) -> Iterator[str]:
     """The names that statements with one of some lines bind to a test, or to what is tested.
 
-    With a ``?`` before it, one that is bound to what was looked up by the architecture; with a dot,
+    With a ``?`` before it, one that is bound to what was looked up by the architecture; with a ``~``, to
+    what a function says that an architecture is handed to; with a dot,
     an attribute of ``self``; with a ``=``, one that is yes or no, or a function that says so.
     """
     for statement in body:
@@ -239,6 +262,10 @@ def _bound(body: Sequence[ast.stmt], lines: Sequence[int], known: Set[str]) -> I
         match statement:
             case ast.Assign(targets=[target], value=value) if looked_up(value, known):
                 yield from _looked_up(target)
+            case ast.Assign(
+                targets=[ast.Name(id=name) | ast.Tuple(elts=[ast.Name(id=name), *_])], value=value
+            ) if answered(value, known):
+                yield f"~{name}"
         match statement:
             case ast.Assign(targets=targets, value=value) if _is_test(value, known):
                 for target in targets:

@@ -9,21 +9,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from gatepatch.boolean import atom, atoms
 from gatepatch.gates.python_prover import State
 from gatepatch.gates.python_scope import hides, name_of
 from gatepatch.gates.python_source import Expression, Source
+from gatepatch.gates.python_values import Frame
 from gatepatch.scanning import names
 from gatepatch.scanning.borrowed import Given, imported, lent
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.prefilter import alias_lines, naming, python_lines
 from gatepatch.scanning.python_elsewhere import asks_elsewhere
+from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_guards import Statements
 from gatepatch.scanning.python_meaning import Modules
 from gatepatch.scanning.python_paths import passed
 from gatepatch.scanning.python_tables import listed
 from gatepatch.scanning.python_verdicts import ScanMeaning
 from gatepatch.scanning.records import Kind
-from gatepatch.scanning.speaking import says_so, speaks
+from gatepatch.scanning.speaking import ASKS, asks_of_one, says_so, speaks
 from gatepatch.verdict import Verdict
 
 Gates: TypeAlias = "tuple[list[Found], list[str]]"
@@ -105,12 +108,11 @@ def _conditions(
 ) -> Iterator[Found]:
     meaning = state.meaning
     assert isinstance(meaning, ScanMeaning)
-    meaning.read_file(aliases)
     end = 0
     candidates = [
         (*source.span(top.node), top)
         for top in tops
-        if _is_condition(top, aliases) and speaks(top.node, aliases)
+        if _is_condition(top, aliases) and (speaks(top.node, aliases) or _asks(top, aliases))
     ]
     for start, stop, top in sorted(candidates, key=lambda found: (found[0], -found[1])):
         if start < end:
@@ -119,7 +121,9 @@ def _conditions(
             continue
         top = replace(top, rejects=statements.rejects(top))
         frame = state.frame(top.functions, top.bound)
-        verdict = meaning.verdict(top.node, frame, rejects=top.rejects)
+        verdict = _verdict(top, frame, meaning, aliases)
+        if verdict is None:
+            continue
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown
         if verdict.unknown and (_is_told_by_body(top) or asks_elsewhere(top, verdict)):
@@ -129,6 +133,36 @@ def _conditions(
             verdict = meaning.narrowed(verdict, known, frame, rejects=top.rejects)
             yield _found(source, top, verdict, statements, by_name=by_name)
             end = stop
+
+
+def _asks(top: Expression, aliases: frozenset[str]) -> bool:
+    """Whether a condition asks a function about an architecture: not what it gives, or else another value."""
+    if isinstance(top.node, ast.BoolOp) and isinstance(top.node.op, ast.Or) and not top.tested:
+        return False
+    return asks_of_one(top.node, aliases | {ASKS})
+
+
+def _verdict(
+    top: Expression, frame: Frame, meaning: ScanMeaning, aliases: frozenset[str]
+) -> Verdict | None:
+    """The truth of a condition; None where what a function says is not told, or always the same.
+
+    Where that is yes or no for some architectures, and not told for others, it depends there.
+    """
+    asks = not speaks(top.node, aliases)
+    meaning.read_file(aliases | {ASKS} if asks else aliases)
+    verdict = meaning.verdict(top.node, frame, rejects=top.rejects, once=asks)
+    if not asks:
+        return verdict
+    if not verdict.unknown:
+        return verdict if verdict.is_gate else None
+    functions = {*verdict.table.values()}
+    unknown = {one for one in functions if any(part.unknown for part in atoms(one))}
+    known = functions - unknown
+    if not known or not all(isinstance(one, bool) for one in known):
+        return None
+    free = atom(ast.unparse(top.node)[:LONG])
+    return Verdict({point: free if one in unknown else one for point, one in verdict.table.items()})
 
 
 def _chosen_in_text(top: Expression) -> Iterator[Expression]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import atoms
-from gatepatch.gates.python_scope import hides, names_in
+from gatepatch.gates.python_scope import hides, name_of, names_in
 from gatepatch.gates.python_values import (
     Callee,
     Const,
@@ -77,7 +77,10 @@ class Free(Givens):
                 before, self.asked = self.asked, False
                 function = self.truth_of(part, bound)
                 told, self.asked = self.asked, self.asked or before
-                told = told or any(map(hides, self.package.once(names_in, target)))
+                own = any(map(hides, self.package.once(names_in, target)))
+                if told and not own and function is (name_of(node.func) == "all"):
+                    return self.device(function)  # so for each of them
+                told = told or own
                 if isinstance(function, bool) or any(one.unknown for one in atoms(function)):
                     return None
                 if not told:

@@ -100,8 +100,9 @@ def _innermost(body: Sequence[ast.AST], first: int, last: int) -> ast.stmt | Non
 def _first_line(node: ast.AST) -> int:
     if isinstance(node, ast.match_case):
         return node.pattern.lineno
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([int(getattr(node, "lineno", 0)), *(d.lineno for d in decorators)])
+    line: int = getattr(node, "lineno", 0)
+    decorators: list[ast.expr] | None = getattr(node, "decorator_list", None)
+    return min([line, *(d.lineno for d in decorators)]) if decorators else line
 
 
 def _last_line(node: ast.AST) -> int:

@@ -42,7 +42,7 @@ from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_mappings import items_of, picked
 from gatepatch.scanning.python_named import CAPABILITY, Named, is_named, member_of, number_of
 from gatepatch.scanning.python_tuples import entry_of, rows
-from gatepatch.scanning.speaking import speaks
+from gatepatch.scanning.speaking import asks_of_one, speaks
 
 _PLATFORM: Mapping[str, Callable[[Arch, Arch], bool]] = {
     "has_device_capability": lambda arch, asked: arch >= asked,
@@ -192,7 +192,11 @@ class ByName(Named):
         ):
             function = super().truth_of(node, frame)
             return True if self.raised and self._is_told_before(node, frame) else function
-        if self.depth == 0 and not (speaks(node, self.aliases) or _is_of_several(node, frame)):
+        if self.depth == 0 and not (
+            speaks(node, self.aliases)
+            or asks_of_one(node, self.aliases)
+            or _is_of_several(node, frame)
+        ):
             return atom(self.package.once(ast.unparse, node)[:LONG])  # a part that is of no concern
         value = self._predicated(self.value(node, frame))
         if isinstance(node, ast.Name) and reason(value):

@@ -186,7 +186,9 @@ class Named(Free):
 
     def _predicated(self, value: Value) -> Value:
         """A predicate that is not followed, by its name; and a set of compile targets."""
-        if isinstance(value, Opaque) and value.unknown and not member_of(value):
+        if not isinstance(value, Opaque):
+            return value
+        if value.unknown and not member_of(value):
             name = names.last_name(value.text)
             if name in CAPABILITY and value.text.endswith(")"):
                 return self.device((self.arch.major, self.arch.minor))
@@ -198,7 +200,7 @@ class Named(Free):
             own = hides(name) and value.unknown.endswith(_UNTOLD)
             if own and (is_permission(name) or not says(name, value.text)):
                 return Opaque(value.text)
-        elif isinstance(value, Opaque) and is_support(names.last_name(value.text)):
+        elif is_support(names.last_name(value.text)):
             if value.held is None:
                 return Opaque(value.text, f"{value.text} may test the architecture, and {_UNTOLD}")
             if not re.search(

@@ -14,6 +14,7 @@ from gatepatch.gates.python_values import Const, Frame, Held, Opaque, Value
 
 MAKERS = frozenset({"frozenset", "set", "tuple", "list", "dict", "sorted", "range"})
 """Functions that make a collection of another one."""
+_DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.DictComp)
 _JOINS = (ast.BitOr, ast.BitAnd, ast.Add, ast.Sub)
 
 
@@ -117,12 +118,13 @@ class Shapes(Evaluator):
         return [Const(item, source.device) for item in source.value]
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
-        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
-            found = self.package.once(literal, node)
-            if found is not None:
-                return found
-        if isinstance(node, ast.DictComp) and len(node.generators) == 1:
-            return self._mapping(node, frame)
+        if isinstance(node, _DISPLAYS):
+            if not isinstance(node, ast.DictComp):
+                found = self.package.once(literal, node)
+                if found is not None:
+                    return found
+            elif len(node.generators) == 1:
+                return self._mapping(node, frame)
         return super()._value(node, frame)
 
     def _mapping(self, node: ast.DictComp, frame: Frame) -> Value:

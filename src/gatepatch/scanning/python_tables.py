@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import Bool
 from gatepatch.gates.python_gates import membership, unit_of
-from gatepatch.gates.python_scope import Assigned, Module, hides
+from gatepatch.gates.python_scope import Assigned, Module, hides, name_of
 from gatepatch.gates.python_source import Expression, Source
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.python_guards import Statements
@@ -22,6 +22,7 @@ _HIGHEST = re.compile(r"max_?(?:sm|capability|cc|compute_?capability|arch)")
 _BESIDE = Arch(10, 7)
 """An architecture that the table of them lacks."""
 
+_HOLDS = (ast.Call, ast.Dict, ast.BoolOp, ast.UnaryOp)
 _LISTS = ast.Tuple | ast.List | ast.Set
 _LISTED = "the list says for which architectures it is compiled"
 _TABLED = "the table says for which architectures there is an entry"
@@ -33,6 +34,8 @@ def listed(
     """Yield the lists, tables and ranges of architectures in some expressions."""
     seen: set[int] = set()
     for top in tops:
+        if not isinstance(top.node, _HOLDS):
+            continue
         for node in _parts(top.node):
             if id(node) in seen:
                 continue
@@ -61,7 +64,7 @@ def _in_call(
     source: Source, call: ast.Call, top: Expression, module: Module, statements: Statements
 ) -> Iterator[Found]:
     within = top.within
-    name = ast.unparse(call.func).rpartition(".")[2]
+    name = name_of(call.func) or ast.unparse(call.func).rpartition(".")[2]
     parts = [(name, arg) for arg in call.args]
     parts += [(keyword.arg or "", keyword.value) for keyword in call.keywords]
     for label, given in parts:

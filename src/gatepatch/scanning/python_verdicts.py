@@ -161,7 +161,9 @@ class ScanMeaning(Meaning):
         self._evaluators = {}  # those of a proof
         self._by_name = False
 
-    def verdict(self, node: ast.expr, frame: Frame, *, rejects: bool = False) -> Verdict:
+    def verdict(
+        self, node: ast.expr, frame: Frame, *, rejects: bool = False, once: bool = False
+    ) -> Verdict:
         """The truth of an expression; what takes too long on one architecture does on all.
 
         What was worked out without asking the device is the same on all of them. An architecture
@@ -171,11 +173,12 @@ class ScanMeaning(Meaning):
             node: The expression.
             frame: Where it stands.
             rejects: Whether what it guards turns the caller away.
+            once: Whether it is not followed further where it is not told.
         """
         self._last = self._quick
         verdict = self._quick.verdict(node, frame, rejects=rejects)
         self._by_name = self._quick.take_named()
-        if verdict.unknown:
+        if verdict.unknown and not once:
             again = self._patient.verdict(node, frame, rejects=rejects, whole=True)
             if again.unknown:
                 handed = self._patient.first.handed(node, frame, again.unknown)

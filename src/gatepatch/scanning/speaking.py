@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence, Set
+from functools import lru_cache
 
 from gatepatch.gates.python_scope import dotted_name, hides, name_of
 from gatepatch.scanning import names
@@ -16,6 +17,12 @@ _WRAPPERS = frozenset(
     }
 )
 """Functions whose value speaks of what they are given."""
+
+_OF_KINDS = frozenset({"isinstance", "hasattr", "getattr", "len", "print", "range", "repr"})
+"""Functions that say nothing of the architecture that they are handed."""
+
+ASKS = "()"
+"""Among the names that stand for a test: functions are asked that an architecture is handed to."""
 
 _NUMBERED = re.compile(r"(?i)sm_?\d{2,3}|blackwell|hopper|ampere|turing|volta|rubin")
 _ASKING = re.compile(
@@ -102,6 +109,60 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
     )
 
 
+def asks_of_one(node: ast.expr, aliases: Set[str]) -> bool:
+    """Whether a condition asks a function about an architecture that it hands over.
+
+    What such a function gives is an answer by its place: in ``if served(stage, arch)``, where it may be
+    None, or where something is looked for in it.
+    """
+    match node:
+        case ast.BoolOp(values=values):
+            return any(asks_of_one(value, aliases) for value in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return asks_of_one(operand, aliases)
+        case ast.Name() | ast.Call():
+            return answered(node, aliases)
+        case ast.Compare(left=left, ops=[op], comparators=[other]) if _whether(op, other):
+            sides = [other] if isinstance(op, ast.In | ast.NotIn) else [left, other]
+            return any(answered(side, aliases) for side in sides)
+    return False
+
+
+def answered(node: ast.expr, aliases: Set[str]) -> bool:
+    """Whether a value is what a function says of an architecture that it is handed.
+
+    Args:
+        node: The value.
+        aliases: Names that stand for a test, and, with a ``~`` before them, for such a value.
+    """
+    if ASKS not in aliases:
+        return False
+    match node:
+        case ast.Name(id=name):
+            return f"~{name}" in aliases
+        case ast.Call(func=ast.Name() | ast.Attribute()) if name_of(node.func) not in _OF_KINDS:
+            given = [(name_of(arg), arg) for arg in node.args]
+            given += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
+            return any(_is_one(name, value, aliases) for name, value in given)
+    return False
+
+
+def _is_one(name: str, value: ast.expr, aliases: Set[str]) -> bool:
+    """Whether what a call is given is an architecture, by what it or the parameter is called."""
+    match value:
+        case ast.Name(id=own) | ast.Attribute(attr=own):
+            pass
+        case ast.Call(func=func, args=[inner]) if name_of(func) in _WRAPPERS:
+            return _is_one(name, inner, aliases)
+        case ast.Call(func=func):
+            own = name_of(func)
+            if _GETS.fullmatch(own) or own.startswith("get_device_capab"):
+                return True
+        case _:
+            return False
+    return f"!{own}" not in aliases and (names.is_number(own) or names.is_number(name))
+
+
 def _is_target_tested(left: ast.expr, others: Sequence[ast.expr]) -> bool:
     """Whether a target is compared with the name of an architecture: ``target == "sm_103a"``."""
     match left:
@@ -157,6 +218,7 @@ def looked_up(node: ast.expr, aliases: Set[str]) -> bool:
     return False
 
 
+@lru_cache(maxsize=1 << 14)
 def says(name: str, whole: str) -> bool:
     """Whether a name may stand for the architecture: ``sm100_utils`` and ``HopperKernel`` do not."""
     if is_support(name):

@@ -1,0 +1,95 @@
+"""Conditions that ask a function about an architecture that they hand over."""
+
+from __future__ import annotations
+
+import pytest
+from test_scan_python import admitted, gates
+
+from gatepatch.arch import Arch
+
+SERVED = """
+ROUTES = {"sm_90a": ("wide",), "sm_100a": ("wide", "narrow")}
+
+def route_exists(name, arch):
+    return name in ROUTES.get(arch, ())
+
+def sizes(arch):
+    return {"sm_100a": (1024,), "sm_103a": (1024, 2048)}.get(arch, ())
+
+def chain(arch, count):
+    return {"sm_103a": (1, 2)}.get(arch)
+"""
+
+
+def last(text: str) -> tuple[str, str]:
+    """The text of the last gate, and when it admits what."""
+    found = gates(SERVED + text)[-1]
+    assert found.line > SERVED.count("\n")
+    assert not found.unknown
+    return found.text, admitted(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "admits"),
+    [
+        pytest.param(
+            "def f(arch):\n    if not route_exists('narrow', arch):\n        raise X\n",
+            "100",
+            id="by position",
+        ),
+        pytest.param(
+            "def f(kind, device_arch):\n    return kind and route_exists(name='narrow', arch=device_arch)\n",
+            "100",
+            id="by name",
+        ),
+        pytest.param(
+            "def f(arch):\n    if chain(arch, 3) is None:\n        raise X\n", "103", id="or None"
+        ),
+        pytest.param(
+            "def f(arch):\n    rule = chain(arch, 3)\n    if rule is not None:\n        return rule\n",
+            "103",
+            id="a name for what it gives",
+        ),
+        pytest.param(
+            "def f(arch):\n    return 2048 in sizes(arch)\n", "103", id="one of what it gives"
+        ),
+    ],
+)
+def test_a_function_is_asked_about_an_architecture(text: str, admits: str) -> None:
+    assert last(text)[1] == admits
+
+
+def test_what_it_does_not_tell_for_some_architectures_depends_there() -> None:
+    found = gates(
+        "import kernels\nARCHS = ('sm_100a',)\n"
+        "def served(arch, size, a=1, b=2, c=3, d=4, e=5):\n    if arch not in ARCHS:\n        return False\n"
+        "    for one in kernels.of(arch):\n        if one == size:\n            return True\n"
+        "    return False\n"
+        "def f(arch, size):\n    if served(arch, size):\n        return 1\n"
+    )[-1]
+    assert found.text == "served(arch, size)"
+    assert admitted(found) == "100"
+    assert not found.verdict.unknown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("if isinstance(arch, str):\n        return 1\n", id="its kind"),
+        pytest.param("if fits(arch, size):\n        return 1\n", id="not told"),
+        pytest.param("return rows(arch) or 3\n", id="one value or another"),
+        pytest.param("if rows(arch) > 3:\n        return 1\n", id="a number that it gives"),
+    ],
+)
+def test_not_what_is_told_of_none(text: str) -> None:
+    assert not gates(f"from kernels import fits, rows\ndef f(arch, size):\n    {text}")
+
+
+def test_a_call_that_is_only_tried_is_not_followed() -> None:
+    found = gates(
+        "def find(arch):\n    if arch != 'sm_90a':\n        raise KeyError(arch)\n"
+        "def is_sm_there(arch):\n    try:\n        find(arch)\n    except KeyError:\n"
+        "        return False\n    return True\n"
+        "def f(arch):\n    if is_sm_there(arch) and arch == 'sm_90a':\n        return 1\n"
+    )[-1]
+    assert found.verdict.table[Arch(9, 0)] is not True
