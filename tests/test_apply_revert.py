@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gatepatch
-from gatepatch.errors import ProbeError, RefusedError, TargetError, UnknownSetError
+from gatepatch.errors import ProbeError, RefusedError, SpecError, TargetError, UnknownSetError
 from gatepatch.results import Result
 from lookalikes import COMM, COMMUNICATOR, HEADER, SERVER_ARGS, contents, make_server
 from trees import make_distribution, make_environment, site_of
@@ -407,3 +407,17 @@ def test_damaged_metadata_of_one_distribution_hides_no_other_set(
     with pytest.raises(TargetError, match="no version is to be found"):
         gatepatch.status(SET, prefix=server)
     assert gatepatch.revert(prefix=server).outcome == "reverted"
+
+
+def test_a_set_that_does_not_load_hides_no_other_set(server: Path, tmp_path: Path) -> None:
+    gatepatch.apply(SET, prefix=server, assume="sm_120")
+    broken = tmp_path / "sets" / "mine"
+    broken.mkdir(parents=True)
+    (broken / "set.yaml").write_text("name: mine\nsumary: none\n")
+
+    result = gatepatch.status(prefix=server, patches=[tmp_path / "sets"])
+
+    assert result.outcome == "applied"
+    assert any("set.yaml" in w and "sumary" in w for w in result.warnings)
+    with pytest.raises(SpecError, match="sumary"):
+        gatepatch.status("mine", prefix=server, patches=[tmp_path / "sets"])

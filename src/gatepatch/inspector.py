@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gatepatch import catalog
 from gatepatch.classify import Classified
-from gatepatch.errors import GatepatchError, TargetError
+from gatepatch.errors import GatepatchError, SpecError, TargetError
 from gatepatch.looking import look_at
 from gatepatch.planner import inspect_set
 from gatepatch.records import replace
@@ -24,12 +24,18 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
     known = catalog.files(patches)
     if name is not None and name not in recorded:
         catalog.find(name, patches)  # an unknown name is an error, with the nearest
-    names = [n for n in ([name] if name else known) if n in known]
-    sets, failed = look(workspace, {n: catalog.load(n, patches) for n in names}, name)
+    loaded: dict[str, PatchSet] = {}
+    broken: list[GatepatchError] = []
+    for one in [n for n in ([name] if name else known) if n in known]:
+        try:
+            loaded[one] = catalog.load(one, patches)
+        except GatepatchError as unread:
+            broken.append(unread)
+    sets, failed = look(workspace, loaded, name)
     running = workspace.running()
     warnings = [running] if running else []
-    for error in failed.values():
-        if name is not None or not isinstance(error, TargetError):
+    for error in (*broken, *failed.values()):
+        if name is not None or not isinstance(error, TargetError | SpecError):
             raise error
         warnings += [str(problem) for problem in error.problems]
     pending = workspace.pending()
