@@ -43,12 +43,15 @@ _NAMED = (*TABLE, Arch(10, 1), Arch(10, 7))
 _FAMILY = re.compile(
     r"(?i)_*(?:is|on)_*(?:cuda_|device_)*(hopper|blackwell|ampere|rubin)(?:_(?:device|supported|gpu|arch|with_cuda_\d+_\d+))*_*"
 )
+_LONG = 500
 
 
 @lru_cache(maxsize=1 << 14)
 def last_name(text: str) -> str:
     """The last name of a dotted one, calls without arguments included; empty for anything else."""
     text = text.removesuffix("()")
+    if len(text) > _LONG:  # a whole table, of which something is taken
+        text = f"({text[-_LONG:]}"
     match = re.search(r"(?:^|[.>:])\s*(\w+)(?:\([^()]*\))?$", text)
     return match[1] if match else ""
 

@@ -187,14 +187,13 @@ def _is_idle(source: bytes, start: int, end: int) -> bool:
     return _IDLE.match(source[start:end].lstrip()) is not None
 
 
+_WORD = re.compile(rb"\w")
+
+
 def naming(source: bytes, names: Sequence[str]) -> list[int]:
     """The lines that have one of some names."""
     names = [n.removeprefix("?") for n in names]
-    plain = [re.escape(n.encode()) for n in names if n[0] not in ".="]
-    found = set[tuple[int, int]]()
-    if plain:
-        pattern = re.compile(rb"\b(?:" + b"|".join(plain) + rb")\b")
-        found.update(line_at(source, match.start()) for match in pattern.finditer(source))
+    found = {*_named(source, [n for n in names if n[0] not in ".="])}
     own = [f"{owner}{n}".encode() for n in names if n[0] == "." for owner in ("self", "cls")]
     found.update(Words(own).lines(source))
     starts = [start for start, end in sorted(found) if not _is_idle(source, start, end)]
@@ -205,17 +204,26 @@ def _testing(source: bytes, names: Sequence[str]) -> list[int]:
     """The lines on which one of some names is tested: whether it is so, or there, or holds something."""
     if not names:
         return []
-    one = b"(?:" + b"|".join(name.encode() for name in names) + b")"
+    one = b"(?:" + b"|".join(re.escape(name.encode()) for name in names) + b")"
     pattern = re.compile(
         rb"\b(?:if|elif|and|or|not|while|assert|in) +"
         + one
         + rb"(?: *(?:$|#|:|\))| +(?:and|or|else|is)\b)"
-        rb"|^ *" + one + rb" +is\b",
-        re.MULTILINE,
+        rb"|^ *" + one + rb" +is\b"
     )
-    return _numbers(
-        source, [line_at(source, found.start())[0] for found in pattern.finditer(source)]
-    )
+    starts = [
+        start
+        for start, end in sorted({*_named(source, names)})
+        if pattern.search(source[start:end])
+    ]
+    return _numbers(source, starts)
+
+
+def _named(source: bytes, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where lines begin and end that have one of some names, whole."""
+    for _, start, end in Words([name.encode() for name in names]).places(source):
+        if not (_WORD.match(source, start - 1, start) or _WORD.match(source, end, end + 1)):
+            yield line_at(source, start)
 
 
 def alias_lines(
