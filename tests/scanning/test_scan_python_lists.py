@@ -53,3 +53,55 @@ def test_a_name_that_is_no_list_is_none(before: str) -> None:
 def test_a_predicate_of_a_family_is_read_by_its_name(name: str, archs: list[str]) -> None:
     (found,) = gates(f"def f(dsl):\n    if dsl.{name}():\n        return 1\n")
     assert admitted(found) == archs
+
+
+LOOK_UPS = [
+    pytest.param(
+        "    return NAMES.get(torch.cuda.get_device_capability(device))\n",
+        ["10.0", "12.0"],
+        id="what a table has for the capability",
+    ),
+    pytest.param(
+        "    return NAMES.get(torch.cuda.get_device_capability(device), ())\n",
+        ["10.0", "12.0"],
+        id="or nothing",
+    ),
+    pytest.param(
+        "    return NAMES.get(torch.cuda.get_device_capability(device), 'any')\n",
+        None,
+        id="another value stands for what is missing",
+    ),
+    pytest.param(
+        "    try:\n        name = NAMES[torch.cuda.get_device_capability(device)]\n"
+        "    except KeyError:\n        raise Unserved from None\n    return name\n",
+        ["10.0", "12.0"],
+        id="a missing entry is caught",
+    ),
+    pytest.param(
+        "    return NAMES[torch.cuda.get_device_capability(device)]\n",
+        None,
+        id="a missing entry is not caught",
+    ),
+    pytest.param(
+        "    return SIZES.get(torch.cuda.get_device_capability(device))\n",
+        None,
+        id="a table that is not known",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "archs"), LOOK_UPS)
+def test_what_a_function_looks_up_is_shut_where_there_is_no_entry(
+    body: str, archs: list[str] | None
+) -> None:
+    text = (
+        "import torch\nfrom outside import SIZES\n"
+        "NAMES = dict([((10, 0), 'one'), ((12, 0), 'two')])\n"
+        f"def name_of(device):\n{body}"
+    )
+
+    found = gates(text)
+
+    assert [(one.kind, admitted(one)) for one in found] == (
+        [("membership", archs)] if archs else []
+    )

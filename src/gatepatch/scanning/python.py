@@ -21,6 +21,7 @@ from gatepatch.scanning.prefilter import alias_lines, naming, python_lines
 from gatepatch.scanning.python_elsewhere import asks_elsewhere
 from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_guards import Statements
+from gatepatch.scanning.python_lookups import look_ups
 from gatepatch.scanning.python_meaning import Modules
 from gatepatch.scanning.python_paths import passed
 from gatepatch.scanning.python_tables import listed
@@ -91,6 +92,7 @@ class PythonScanner:
         found = [
             *_conditions(source, tops, state, statements, aliases),
             *listed(source, tops, state.module, statements),
+            *look_ups(source, tops, state, statements, aliases),
         ]
         if given:
             # What was not known before, and is not known now, is for the round that saw all lines.
