@@ -32,7 +32,7 @@ from gatepatch.verdict import Verdict
 
 Gates: TypeAlias = "tuple[list[Found], list[str]]"
 
-_KEPT = 1_000_000
+_KEPT = 800_000
 """How many bytes of source are kept as syntax."""
 
 _NAMED = re.compile(r"(?:sm|compute|sm_)_?\d{2,3}[af]?")
@@ -73,12 +73,12 @@ class PythonScanner:
         lines = python_lines(data)
         if not lines and not given:
             return [], []
-        source = Source(path, data)
-        lines, aliases = alias_lines(data, source.tree, lines)
         # What other files say is kept for the next one, and syntax takes some fifty times its text.
         self._bytes += len(data)
         if self._bytes > _KEPT:
             self._meaning = self._fresh()
+        source = Source(path, data)
+        lines, aliases = alias_lines(data, source.tree, lines)
         state = State(path, source.tree, self._read, {}, self._meaning, data)
         if given:
             asked = imported(state.package, state.module, data, given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from gatepatch.arch import Arch
@@ -41,6 +42,7 @@ from gatepatch.scanning.alike import Alike, found_in
 from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_mappings import items_of, picked
 from gatepatch.scanning.python_named import CAPABILITY, Named, is_named, member_of, number_of
+from gatepatch.scanning.python_shapes import literal
 from gatepatch.scanning.python_tuples import entry_of, rows
 from gatepatch.scanning.speaking import asks_of_one, speaks
 
@@ -89,19 +91,17 @@ def _is_of_several(node: ast.expr, frame: Frame) -> bool:
     return False
 
 
-def _keywords(text: str) -> dict[str, Any]:
+@lru_cache(maxsize=1 << 8)
+def _keywords(text: str) -> Mapping[str, Any]:
     """The constants that a call is given by keyword."""
-    found: dict[str, Any] = {}
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError:
-        return found
-    for keyword in node.keywords if isinstance(node, ast.Call) else ():
-        try:
-            found[keyword.arg or ""] = ast.literal_eval(keyword.value)
-        except ValueError:
-            continue
-    return found
+        return {}
+    # Not by literal_eval: each call of it leaves a cycle behind, and no garbage is collected here.
+    given = node.keywords if isinstance(node, ast.Call) else ()
+    told = {keyword.arg or "": literal(keyword.value) for keyword in given}
+    return {name: constant.value for name, constant in told.items() if constant}
 
 
 def _entry(table: Value, asked: ast.expr) -> frozenset[Arch] | None:
