@@ -572,3 +572,32 @@ def test_a_reason_is_told_by_its_two_ends(tmp_path: Path) -> None:
     assert len(reason) < 500
     assert reason.startswith("arch in served(part_0, part_1")
     assert reason.endswith("its meaning is not known")
+
+
+def test_a_number_is_looked_for_in_the_name_that_a_function_gives() -> None:
+    text = """
+        import os, torch
+
+        def token():
+            chosen = os.environ.get("TARGET")
+            if chosen:
+                return chosen
+            try:
+                major, minor = torch.cuda.get_device_capability()
+                return f"sm{major}{minor}"
+            except Exception:
+                return "unknown"
+
+        def plan(rows):
+            newest = "107" in token()
+            if newest:
+                return None
+            return 1 if "103" in token() else 2
+    """
+
+    found = {one.text: one for one in gates(text)}
+
+    assert found.keys() == {'"107" in token()', "newest", '"103" in token()'}
+    whole = found['"103" in token()']
+    assert not whole.verdict.unknown
+    assert len({*whole.verdict.table.values()}) == 2

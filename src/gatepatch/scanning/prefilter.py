@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 
 from gatepatch.gates.python_scope import name_of, statements_in
-from gatepatch.scanning.speaking import ASKS, answered, looked_up, says_so, speaks
+from gatepatch.scanning.speaking import ASKS, answered, looked_up, says_so, speaks, spells_one
 from gatepatch.scanning.words import Words, line_at
 
 # What the engine's own reading takes for a test of the architecture (gates.python_scope.SMELL),
@@ -331,6 +331,8 @@ def _function(function: ast.FunctionDef, known: Set[str], own: Set[str]) -> Iter
         any(looked_up(value, known) for value in returned) or _is_given_or_not(nodes, known)
     ):
         yield f"?{function.name}"
+    elif any(spells_one(value, known) for value in returned):
+        yield f"?{function.name}"  # what is looked for in such a text
 
 
 def _is_given_or_not(nodes: Sequence[ast.AST], known: Set[str]) -> bool:

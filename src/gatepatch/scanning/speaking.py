@@ -96,7 +96,7 @@ def speaks(node: ast.expr, aliases: Set[str]) -> bool:
                 speaks(left, aliases)
                 or any(speaks(other, aliases) for other in others)
                 or _is_target_tested(left, others)
-                or any(_spells_one(side, aliases) for side in (left, *others))
+                or any(spells_one(side, aliases) for side in (left, *others))
             )
         case ast.Subscript(value=value):
             return speaks(value, aliases)
@@ -181,7 +181,7 @@ def _is_target_tested(left: ast.expr, others: Sequence[ast.expr]) -> bool:
     )
 
 
-def _spells_one(side: ast.expr, aliases: Set[str]) -> bool:
+def spells_one(side: ast.expr, aliases: Set[str]) -> bool:
     """Whether a text is put together out of the capability: ``f"sm_{major}{minor}a"``."""
     match side:
         case ast.JoinedStr(values=[ast.Constant(value=str(first)), *parts]):
