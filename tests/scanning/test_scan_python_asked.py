@@ -93,3 +93,34 @@ def test_a_call_that_is_only_tried_is_not_followed() -> None:
         "def f(arch):\n    if is_sm_there(arch) and arch == 'sm_90a':\n        return 1\n"
     )[-1]
     assert found.verdict.table[Arch(9, 0)] is not True
+
+
+def tall(lines: int) -> str:
+    """A condition that asks a function of so many lines."""
+    return (
+        "def fits(*, capability, size, most):\n    if capability not in ((10, 0), (10, 3)):\n"
+        "        return False\n" + "    # a word on it\n" * lines + "    return size <= most\n"
+        "def f(x, size, most):\n    capability = torch.cuda.get_device_capability(x.device)\n"
+        "    if not fits(capability=capability, size=size, most=most):\n        raise X\n"
+    )
+
+
+def test_what_depends_everywhere_is_followed_further() -> None:
+    assert admitted(gates(tall(40))[-1]) == "100 103"
+
+
+def test_what_is_not_followed_then_either_is_not_listed() -> None:
+    asked = [one for one in gates(tall(200)) if "fits" in one.text]
+    assert not asked
+
+
+def test_nor_what_hangs_on_something_that_raises() -> None:
+    asked = gates(
+        "BANDS = {'sm_100a': ((4, 8),), 'sm_103a': ((8, 8),)}\n"
+        "def bands(arch):\n    if arch not in BANDS:\n        raise ValueError(arch)\n"
+        "    return tuple((int(a), int(b)) for a, b in BANDS[arch])\n"
+        "def pushes(rows, size, arch):\n    some = bands(arch)\n    if size >= 4 and rows <= limit(rows):\n"
+        "        return True\n    return any(size == a and rows == b for a, b in some)\n"
+        "def f(rows, size, arch):\n    if pushes(rows, size, arch):\n        return 1\n"
+    )
+    assert not [one for one in asked if one.text.startswith("pushes")]

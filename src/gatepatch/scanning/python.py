@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from gatepatch.boolean import atom, atoms
 from gatepatch.gates.python_prover import State
-from gatepatch.gates.python_scope import hides, name_of
+from gatepatch.gates.python_scope import Assigned, hides, name_of
 from gatepatch.gates.python_source import Expression, Source
-from gatepatch.gates.python_values import Frame
+from gatepatch.gates.python_values import Frame, Raises, text_of
 from gatepatch.scanning import names
 from gatepatch.scanning.borrowed import Given, imported, lent
 from gatepatch.scanning.found import Found
@@ -27,7 +27,7 @@ from gatepatch.scanning.python_paths import passed
 from gatepatch.scanning.python_tables import listed
 from gatepatch.scanning.python_verdicts import ScanMeaning
 from gatepatch.scanning.records import Kind
-from gatepatch.scanning.speaking import ASKS, asks_of_one, says_so, speaks
+from gatepatch.scanning.speaking import ASKS, answered, asks_of_one, says_so, speaks
 from gatepatch.verdict import Verdict
 
 Gates: TypeAlias = "tuple[list[Found], list[str]]"
@@ -157,7 +157,12 @@ def _verdict(
     if not asks:
         return verdict
     if not verdict.unknown:
-        return verdict if verdict.is_gate else None
+        asked = _asked(top.node, frame, aliases | {ASKS}) if verdict.is_gate else set()
+        if not verdict.is_gate or not _is_in_vain(verdict, asked):
+            return verdict if verdict.is_gate else None
+        verdict = meaning.further(top.node, frame, rejects=top.rejects)
+        told = verdict.is_gate and not verdict.unknown and not _is_in_vain(verdict, asked)
+        return verdict if told else None
     functions = {*verdict.table.values()}
     unknown = {one for one in functions if any(part.unknown for part in atoms(one))}
     known = functions - unknown
@@ -165,6 +170,33 @@ def _verdict(
         return None
     free = atom(ast.unparse(top.node)[:LONG])
     return Verdict({point: free if one in unknown else one for point, one in verdict.table.items()})
+
+
+def _asked(node: ast.expr, frame: Frame, aliases: frozenset[str]) -> set[str]:
+    """The functions that a condition hands an architecture to, itself or by a name for what they say."""
+    found: set[str] = set()
+    for part in ast.walk(node):
+        if not isinstance(part, ast.expr) or not answered(part, aliases):
+            continue
+        if isinstance(part, ast.Call):
+            found.add(name_of(part.func))
+        elif isinstance(part, ast.Name):
+            bindings = frame.locals.get(part.id, ())
+            values = [one.value for one in bindings if isinstance(one, Assigned)]
+            found |= {name_of(value.func) for value in values if isinstance(value, ast.Call)}
+    return found
+
+
+def _is_in_vain(verdict: Verdict, asked: set[str]) -> bool:
+    """Whether a condition is told of no architecture, and a function that it asks was not followed.
+
+    A call of it is still to be seen, or what it raises.
+    """
+    functions = {*verdict.table.values()}
+    if any(isinstance(one, bool) for one in functions):
+        return False
+    unfollowed = [*(f"{name}(" for name in asked), text_of(Raises())]
+    return any(one in part.text for each in functions for part in atoms(each) for one in unfollowed)
 
 
 def _chosen_in_text(top: Expression) -> Iterator[Expression]:

@@ -190,6 +190,19 @@ class ScanMeaning(Meaning):
                 return again
         return verdict
 
+    def further(self, node: ast.expr, frame: Frame, *, rejects: bool) -> Verdict:
+        """The truth of an expression, looked into further; given up where one architecture is not told.
+
+        Args:
+            node: The expression.
+            frame: Where it stands.
+            rejects: Whether what it guards turns the caller away.
+        """
+        self._last = self._patient
+        verdict = self._patient.verdict(node, frame, rejects=rejects, whole=True)
+        self._by_name = self._patient.take_named()
+        return verdict
+
     def _once_more(self, node: ast.expr, frame: Frame, *, rejects: bool) -> Verdict:
         """The truth of an expression with what its calls may give."""
         self._patient.hand(True)
