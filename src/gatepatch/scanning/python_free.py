@@ -8,7 +8,7 @@ from typing import Any
 
 from gatepatch.arch import Arch
 from gatepatch.boolean import atoms
-from gatepatch.gates.python_scope import hides, name_of, names_in
+from gatepatch.gates.python_scope import Assigned, Binding, Other, hides, name_of, names_in
 from gatepatch.gates.python_values import (
     Callee,
     Const,
@@ -21,6 +21,7 @@ from gatepatch.gates.python_values import (
     text_of,
 )
 from gatepatch.scanning.python_givens import Givens
+from gatepatch.scanning.python_memos import memos
 from gatepatch.scanning.python_words import is_other_word
 
 
@@ -60,6 +61,16 @@ def _imports(node: ast.AST) -> Mapping[str, str]:
 
 class Free(Givens):
     """An evaluator that tells a value that depends on something else from one that is not told."""
+
+    def _bound(self, name: str, bindings: tuple[Binding, ...], frame: Frame) -> Value:
+        match bindings:
+            case (Assigned(value=ast.Constant(value=None)), Other()) if not (
+                frame.locals or frame.values
+            ):
+                kept = self.package.once(memos, frame.module.tree).get(name)
+                if kept is not None and kept not in self._active and self.depth < self.deepest:
+                    return self.again(kept, frame) or super()._bound(name, bindings, frame)
+        return super()._bound(name, bindings, frame)
 
     def over_free(self, node: ast.Call, frame: Frame) -> Value | None:
         """``any`` or ``all`` over what is not known, where each of it is free; None elsewhere."""
