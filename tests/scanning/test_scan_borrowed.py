@@ -95,6 +95,47 @@ def test_through_a_package_and_through_another_predicate(tmp_path: Path) -> None
     ]
 
 
+def test_one_that_is_far_away_through_a_method_that_imports_it(tmp_path: Path) -> None:
+    device = """
+        import torch
+        NAMES = {(10, 0): "one"}
+
+        def capability_of(index):
+            return torch.cuda.get_device_capability(index)
+
+        def serves(index=None):
+            return capability_of(index) in NAMES
+    """
+    between = """
+        def reduces(config, fleet):
+            from toy.device import serves
+
+            return fleet.tokens in (1, 2) and config.top == 6 and serves()
+    """
+    own = """
+        class Kernel:
+            def reduces(self, fleet):
+                from toy.between import reduces
+
+                return self.kind() == "small" and reduces(self.config, fleet)
+
+            def kind(self):
+                return self.config.kind
+
+            def mode(self, fleet):
+                if self.reduces(fleet):
+                    return 1
+                return 2
+    """
+
+    told = found(tmp_path, {"toy/device.py": device, "toy/between.py": between, "toy/own.py": own})
+
+    assert [one for one in told if one[0] == "toy/own.py"] == [
+        ("toy/own.py", 6, "shuts"),
+        ("toy/own.py", 12, "shuts"),
+    ]
+
+
 def test_one_whose_name_begins_another(tmp_path: Path) -> None:
     files = {
         "toy/more.py": "import torch\ndef fits_well():\n    return torch.cuda.get_device_capability()[0] == 10\n",

@@ -272,6 +272,14 @@ class Package:
         self._smells[node] = False
         return False
 
+    def tests(self, what: Found | ast.AST) -> None:
+        """Take some code, or what a name stands for, as known to test the architecture."""
+        if isinstance(what, ast.AST):
+            self._smells[what] = True
+            return
+        for binding in what.bindings:
+            self._smells.update(dict.fromkeys(_parts(binding), True))
+
     def binding_smells(self, module: Module, binding: Binding) -> bool:
         """Whether what a name is bound to may test the architecture."""
         return any(self.smells(module, part) for part in _parts(binding))

@@ -105,12 +105,28 @@ def imported(package: Package, module: Module, source: bytes, given: Given) -> s
             for member in members:
                 if _is_given(package, origin, member, given):
                     found |= {f"{local}.{member}", f"={local}.{member}"}
+    for node in statements_in(module.tree) if found else ():
+        if isinstance(node, ast.FunctionDef) and _imports(node, found):
+            for part in node.body:
+                package.tests(part)
     return found
+
+
+def _imports(function: ast.FunctionDef, names: Set[str]) -> bool:
+    """Whether a function imports one of some names for itself."""
+    return any(
+        isinstance(part, ast.ImportFrom)
+        and any((alias.asname or alias.name) in names for alias in part.names)
+        for part in function.body
+    )
 
 
 def _is_given(package: Package, origin: str, name: str, given: Given) -> bool:
     found = package.follow(Imported(origin, name))
-    return found is not None and found.name in given.get(found.module.path, ())
+    if found is None or found.name not in given.get(found.module.path, ()):
+        return False
+    package.tests(found)  # though it may be further away than is looked
+    return True
 
 
 def users(
