@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, TypeAlias
 
 from gatepatch.arch import Arch
@@ -53,9 +54,9 @@ class Alike:
             index: Which one.
             archs: The others.
         """
-        answer, left = _answer(operator.contains, archs, self._archs, index)
-        self.left &= left
-        return bool(answer)
+        answers = _each(operator.contains, archs, self._archs)
+        self.left &= _same(answers, index)
+        return bool(answers[index])
 
     def forget(self) -> None:
         """Take all of them for alike."""
@@ -77,35 +78,19 @@ def found_in(table: Mapping[Any, Any], key: Any, default: Any = None) -> Any:
     return next((value for one, value in table.items() if one == key), default)
 
 
-@lru_cache(maxsize=_TOLD)
-def _answer(action: _Operation, other: Any, numbers: Sequence[Any], index: int) -> tuple[Any, int]:
-    """What an action gives for one number, and the bits of those for which it gives the same."""
-    if other is None:
-        answers = [action(number) for number in numbers]
-    else:
-        answers = [action(other, number) for number in numbers]
-    own = answers[index]
-    return own, sum(1 << place for place, answer in enumerate(answers) if answer == own)
-
-
-@lru_cache(maxsize=_TOLD)
-def _compared(action: _Operation, numbers: Numbers, others: Any, index: int) -> tuple[bool, int]:
-    several = others if isinstance(others, tuple) else (others,) * len(numbers)
-    answers = tuple(map(action, numbers, several))
-    own = answers[index]
-    return own, sum(1 << place for place, answer in enumerate(answers) if answer is own)
-
-
 @lru_cache(maxsize=_TOLD, typed=True)
-def _combined(action: _Operation, numbers: Any, others: Any) -> Numbers | None:
-    count = len(numbers if isinstance(numbers, tuple) else others)
-    first, second = (
-        some if isinstance(some, tuple) else (some,) * count for some in (numbers, others)
+def _each(action: _Operation, *sides: Any) -> Numbers:
+    """What an action gives on each architecture; a side is one thing, or a tuple of one for each."""
+    return tuple(
+        map(action, *(side if isinstance(side, tuple) else repeat(side) for side in sides))
     )
-    try:
-        return tuple(map(action, first, second))
-    except (ArithmeticError, ValueError):
-        return None
+
+
+@lru_cache(maxsize=_TOLD)
+def _same(answers: Numbers, index: int) -> int:
+    """The bits of the architectures that give the same answer as one of them."""
+    own = answers[index]
+    return sum(1 << place for place, answer in enumerate(answers) if answer == own)
 
 
 def _numbers(other: Any) -> Any:
@@ -118,11 +103,7 @@ def _numbers(other: Any) -> Any:
 def _comparison(action: _Operation) -> Callable[[_Number, object], Any]:
     def method(self: _Number, other: object) -> Any:
         others = _numbers(other)
-        if others is None:
-            return NotImplemented
-        answer, left = _compared(action, self.numbers, others, self.index)
-        self.alike.left &= left
-        return answer
+        return NotImplemented if others is None else self.told(_each(action, self.numbers, others))
 
     return method
 
@@ -133,18 +114,18 @@ def _operation(action: _Operation, *, turned: bool = False) -> Callable[[_Number
         if others is None:
             return NotImplemented
         sides = (others, self.numbers) if turned else (self.numbers, others)
-        numbers = _combined(action, *sides)
-        if numbers is not None:
-            return _Number(numbers, self.index, self.alike)
-        bare = [one._told() if type(one) is _Number else one for one in (self, other)]
-        return action(*reversed(bare)) if turned else action(*bare)
+        try:
+            return _Number(_each(action, *sides), self.index, self.alike)
+        except (ArithmeticError, ValueError):  # on one of them
+            bare = [one._bare() if type(one) is _Number else one for one in (self, other)]
+            return action(*reversed(bare)) if turned else action(*bare)
 
     return method
 
 
 def _sign(action: _Operation) -> Callable[[_Number], Any]:
     def method(self: _Number) -> Any:
-        return _Number(tuple(map(action, self.numbers)), self.index, self.alike)
+        return _Number(_each(action, self.numbers), self.index, self.alike)
 
     return method
 
@@ -172,35 +153,34 @@ class _Number:
     def __class__(self) -> type:
         return int
 
-    def _told(self) -> Any:
-        """The number itself, once it is laid open."""
-        return self._answer(operator.pos)
+    def told(self, answers: Numbers) -> Any:
+        """The answer of this one, which leaves out those that have another."""
+        self.alike.left &= _same(answers, self.index)
+        return answers[self.index]
 
-    def _answer(self, action: _Operation) -> Any:
-        answer, left = _answer(action, None, self.numbers, self.index)
-        self.alike.left &= left
-        return answer
+    def _bare(self) -> Any:
+        return self.told(self.numbers)
 
     def __bool__(self) -> bool:
-        return bool(self._answer(operator.truth))
+        return bool(self.told(_each(bool, self.numbers)))
 
     def __hash__(self) -> int:
-        return hash(self._told())
+        return hash(self._bare())
 
     def __repr__(self) -> str:
-        return repr(self._told())
+        return repr(self._bare())
 
     def __format__(self, spec: str) -> str:
-        return format(self._told(), spec)
+        return format(self._bare(), spec)
 
     def __index__(self) -> int:
-        return operator.index(self._told())
+        return operator.index(self._bare())
 
     def __int__(self) -> int:
-        return int(self._told())
+        return int(self._bare())
 
     def __float__(self) -> float:
-        return float(self._told())
+        return float(self._bare())
 
     __eq__ = _comparison(operator.eq)
     __ne__ = _comparison(operator.ne)
