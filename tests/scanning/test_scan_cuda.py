@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from gatepatch.arch import TABLE
+from gatepatch.boolean import atoms
 from gatepatch.gates.cuda_settled import Outside
 from gatepatch.scanning.found import Found, admission
 from gatepatch.scanning.one_file import found_in_cuda
@@ -385,6 +386,92 @@ def test_a_predicate_of_what_a_kernel_is_for_is_not_followed() -> None:
     )
     assert found.unknown
     assert found.line == 2
+
+
+SWITCHED = """\
+bool isArchCompatible(int smVersion, tg::CudaArch made) {
+  using CudaArch = tg::CudaArch;
+  switch (made) {
+    case CudaArch::Sm100a:
+      return smVersion == 100;
+    case CudaArch::Sm100f:  // the family
+      return smVersion == 100 || smVersion == 103;
+#ifdef NEWER
+    case CudaArch::Sm107a:
+      return smVersion == 107;
+#endif
+    default:
+      return false;
+  }
+}
+"""
+
+BRANCHED = """\
+constexpr bool isSMCompatible(int gpuSM, int kernelSM) {
+  if (gpuSM == kSM_103) {
+    return kernelSM == kSM_100f || kernelSM == kSM_103;
+  } else if (gpuSM == kSM_100) {
+    return kernelSM == kSM_100f;
+  }
+  return gpuSM == kernelSM;
+}
+"""
+
+
+def test_a_predicate_shuts_where_no_record_serves_the_device() -> None:
+    (found,) = [
+        found
+        for found in gates(
+            f"{SWITCHED}void f() {{ for (auto c : all) {{\n"
+            "  if (!isArchCompatible(sv, c.mSm)) continue;\n} }\n"
+        )
+        if "Compatible" in found.text
+    ]
+    table = {str(point): function for point, function in found.verdict.table.items()}
+    assert table["9.0"] is True
+    assert table["12.0"] is True
+    assert len({table["9.0"], table["10.0"], table["10.3"]}) == 3
+    assert {atom.text for atom in atoms(table["10.3"])} == {
+        "made_for_c_mSm == CudaArch_Sm100a",
+        "made_for_c_mSm == CudaArch_Sm100f",
+    }
+
+
+@pytest.mark.parametrize(
+    "call", ["isSMCompatible(mSM, meta.mSM) && a == b", "isSMCompatible(mSM, m)"]
+)
+def test_a_predicate_may_compare_the_two(call: str) -> None:
+    (found,) = [
+        found
+        for found in gates(f"{BRANCHED}void f() {{\n  if ({call}) {{ g(); }}\n}}\n")
+        if "isSM" in found.text
+    ]
+    table = {str(point): function for point, function in found.verdict.table.items()}
+    assert not found.unknown
+    assert not any(isinstance(function, bool) for function in table.values())
+    assert table["9.0"] == table["12.0"]
+    assert len({table["9.0"], table["10.0"], table["10.3"]}) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SWITCHED.replace("return smVersion == 100;", "break;"),
+        SWITCHED.replace("return smVersion == 100;", "return fits(smVersion);"),
+        SWITCHED.replace("smVersion", "wanted"),
+        SWITCHED + SWITCHED.replace("tg::CudaArch made", "int made"),
+    ],
+)
+def test_a_predicate_that_does_more_than_compare_is_not_followed(text: str) -> None:
+    found = gates(f"{text}void f() {{\n  if (isArchCompatible(sv, c.mSm)) {{ g(); }}\n}}\n")
+    (asked,) = [one for one in found if "Compatible(sv" in one.text]
+    assert asked.unknown
+
+
+def test_a_predicate_that_is_given_what_another_record_is_for_is_not_followed() -> None:
+    found = gates(f"{SWITCHED}void f() {{\n  if (isArchCompatible(config.mSm, x)) {{ g(); }}\n}}\n")
+    (asked,) = [one for one in found if "Compatible(config" in one.text]
+    assert asked.unknown
 
 
 @pytest.mark.parametrize(

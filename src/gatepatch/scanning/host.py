@@ -18,6 +18,7 @@ from gatepatch.gates.preprocessor_tree import macros
 from gatepatch.scanning import names
 from gatepatch.scanning.c_text import Outline
 from gatepatch.scanning.found import Found
+from gatepatch.scanning.host_predicates import NAMED, OWN, inlined
 from gatepatch.scanning.records import Effect, Guards, Kind
 from gatepatch.scanning.words import Words
 from gatepatch.verdict import Point, Verdict
@@ -36,7 +37,9 @@ COMPARED = re.compile(
     + rb"|(?<=(?:CHECK|SSERT|XPECT)_)(?P<relation>EQ|NE|GE|GT|LE|LT)\s*\(\s*(?:[\w.]|->|::)*?\b"
     + _NAME
     + rb"\s*(?:\(\s*\)\s*)?,\s*\d"
-    + rb"|is(?:(?<=[(!]is)|(?<=(?:&&|\|\|) is))_?\w*(?:[aA]rch|[sS]m|SM)_?(?:[cC]ompatible|[sS]upported)\s*\("
+    + rb"|(?:(?<=[(!])|(?<=(?:&&|\|\|) )|(?<=  ))(?=is)"
+    + NAMED
+    + rb"\s*\("
 )
 """A comparison, or a switch, that may be of an architecture; or a predicate's call."""
 
@@ -89,9 +92,6 @@ _MEMBER = re.compile(rb"(?:(?:\w+::)+k?[sS][mM]_?|\bkSM_?)(\d{2,3})[af]?\b")
 
 _PAIR = re.compile(r"\w*[cC]apa(?:bil|c)ity\w*_(first|second)")
 """A part of a capability."""
-
-_OWN = re.compile(r"k(?:Min|Max)\w*Capability|k?Target|kernel_?[sS][mM]\w*")
-"""What a kernel was built for, which is not the device."""
 
 _ASKED = re.compile(r"(?i)is_?\w*(?:arch|sm)_?(?:compatible|supported)")
 """A predicate of what it is given."""
@@ -168,7 +168,7 @@ def _related(source: bytes, text: bytes, match: re.Match[bytes], outline: Outlin
     middle = _closing(text, start)
     end = _closing(text, middle + 1)
     verdict, by_name, is_gate = _verdict(
-        text[start:middle] + _RELATIONS[match["relation"]] + text[middle + 1 : end]
+        text[start:middle] + _RELATIONS[match["relation"]] + text[middle + 1 : end], text
     )
     if not is_gate:
         return None
@@ -283,7 +283,7 @@ def _condition(
 ) -> Found | None:
     written = source[start:end].replace(b"\\\n", b" \n").decode("utf-8", "backslashreplace")
     shown = " ".join(written.split())
-    verdict, by_name, is_gate = _verdict(text[start:end])
+    verdict, by_name, is_gate = _verdict(text[start:end], text)
     if not (is_gate or verdict.unknown) or not shown:
         return None
     kind, guards, rejects = _role(text, end, opener)
@@ -381,8 +381,8 @@ def _switch(source: bytes, text: bytes, start: int, end: int, outline: Outline) 
     )
 
 
-def _verdict(text: bytes) -> tuple[Verdict, bool, bool]:
-    """The verdict of a condition, and two answers.
+def _verdict(text: bytes, file: bytes) -> tuple[Verdict, bool, bool]:
+    """The verdict of a condition of a file, and two answers.
 
     Whether it has a name that was read as the architecture's, and whether it hangs on that.
     """
@@ -399,7 +399,7 @@ def _verdict(text: bytes) -> tuple[Verdict, bool, bool]:
         return name.encode("latin-1")
 
     # A text that stands beside a condition, as in assert(a && "why"), is blank here, and true.
-    text = _MEMBER.sub(rb"\1", re.sub(rb"&&\s*\Z", b"", text))
+    text = inlined(_MEMBER.sub(rb"\1", re.sub(rb"&&\s*\Z", b"", text)), file)
     flat = _POSTFIX.sub(named, text)
     try:
         expression = parse(b" ".join(flat.split()))
@@ -421,7 +421,7 @@ def _verdict(text: bytes) -> tuple[Verdict, bool, bool]:
             return Unknown("it is what a record was made for that is picked at run time")
         if _ASKED.fullmatch(last):
             return Unknown(f"what {last} says of an architecture is not followed")
-        if _OWN.fullmatch(last):
+        if OWN.fullmatch(last):
             return Unknown(f"{last} is what the code was built for, and its value is not known")
         if _FOR_TARGET.fullmatch(last):
             seen = True
