@@ -333,12 +333,29 @@ def test_a_loop_over_limits_depends_on_what_it_is_asked_for() -> None:
     assert admitted(gate) == "100"
 
 
-def test_what_a_record_was_made_for_is_not_known() -> None:
+def test_what_the_device_is_against_what_a_plan_was_made_for_depends_on_the_plan() -> None:
     (found,) = gates(
         "import torch\ndef f(plan):\n    arch = torch.cuda.get_device_capability()[0]\n"
         "    if plan.arch != arch:\n        raise ValueError\n"
     )
+    assert not found.unknown
+    assert not any(isinstance(told, bool) for told in found.verdict.table.values())
+
+
+def test_what_an_object_itself_was_made_for_is_not_known() -> None:
+    (found,) = gates(
+        "import torch\nclass C:\n    def f(self):\n"
+        "        arch = torch.cuda.get_device_capability()[0]\n        return self.arch == arch\n"
+    )
     assert found.unknown
+
+
+def test_a_function_of_another_package_tells_the_capability_under_its_name() -> None:
+    (found,) = gates(
+        "from . import probe\ndef f(device):\n    told = probe.capability(device)\n"
+        "    if told['device_capability'] == (9, 0):\n        return 1\n"
+    )
+    assert admitted(found) == "90"
 
 
 @pytest.mark.parametrize(
@@ -532,6 +549,21 @@ PICKED = [
         "    found = SIZES.get(capability_major)\n    if found is None:\n        raise X\n",
         ("no", "yes", "no"),
         id="what a table gives for a capability that is asked for where it is not given",
+    ),
+    pytest.param(
+        "GROUPS = ({'n': 8}, {'n': 16, 'on': ('sm_100a',)})\n"
+        "def f(n, arch):\n    for row in GROUPS:\n        wanted = row.get('on')\n"
+        "        if wanted is not None and n > 1:\n            if arch not in tuple(wanted):\n"
+        "                continue\n        return row['n']\n",
+        ("yes", "no", "yes"),
+        id="a list that not all rows have is copied",
+    ),
+    pytest.param(
+        "GROUPS = [{'n': 8, 'on': ['sm_100a']}, {'n': 16, 'on': ['sm_100a']}]\n"
+        "def f(n, arch):\n    for place, row in enumerate(GROUPS):\n"
+        "        if arch in row['on']:\n            return place\n",
+        ("no", "yes", "no"),
+        id="rows that are counted",
     ),
 ]
 

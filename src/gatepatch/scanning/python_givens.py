@@ -183,7 +183,8 @@ class Givens(Objects):
                 options = self._picked(self.value(base, frame), self.value(key, frame), default)
                 return self._one_of(value, options)
             case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _COPIERS:
-                return self._one_of(value, _options(self.value(inner, frame)))
+                every = _options(self.value(inner, frame))
+                return self._one_of(value, [one for one in every if one is not None])
         return value
 
     def beside(self, value: Value, other: Value, op: ast.cmpop) -> Value:
@@ -375,6 +376,10 @@ class Givens(Objects):
                 position = position[1:]
             case ast.Call(func=ast.Attribute(value=base, attr="values"), args=[], keywords=[]):
                 take = _entries
+            case ast.Call(func=ast.Name(id="enumerate"), args=[base]):
+                if position[:1] != (1,):
+                    return None
+                take, position = _elements, position[1:]
             case base:
                 take = _elements
         options = [part for one in _options(self.value(base, frame)) for part in take(one)]

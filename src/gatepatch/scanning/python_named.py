@@ -35,6 +35,9 @@ CAPABILITY = frozenset(
 )
 """Functions that return a pair in every package seen: PyTorch's own, and what wraps it."""
 
+_ENTRY = "['device_capability']"
+"""How an entry ends in which a function tells what the device is."""
+
 _MEMBER = re.compile(r"(?:\w+\.)*\w*[Aa]rch\w*\.[sS][mM]_?(\d{2,3})([af]?)")
 
 _FAMILY = 2
@@ -78,6 +81,16 @@ def _is_beside(op: ast.cmpop, left: Value, right: Value) -> bool:
         if isinstance(one, Opaque) and isinstance(other, Const) and is_other_word(other.value):
             name = names.last_name(_bare(one.text))
             if names.is_number(name) or names.is_major(name):
+                return True
+    return False
+
+
+def _is_made_for(left: Value, right: Value) -> bool:
+    """Whether what a plan was made for is compared with what the device is: it depends on the plan."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Opaque) and one.unknown and isinstance(other, Const) and other.device:
+            owner, _, name = one.text.rpartition(".")
+            if names.is_number(name) and not owner.startswith("self"):
                 return True
     return False
 
@@ -258,6 +271,11 @@ class Named(Free):
             return told
         if (ordered := self._enumerated(op, left, right)) is not None:
             return ordered
+        if isinstance(op, ast.Eq | ast.NotEq) and _is_made_for(left, right):
+            self.asked = True
+            word = COMPARE[type(op)][0]
+            shown = atom(f"{text_of(left)} {word} {text_of(right)}"[:LONG])
+            return from_bool(shown, device=True)
         one, other = self.beside(left, right, op), self.beside(right, left, op)
         match one, other:
             case Const(device=True), Const(value=frozenset() | dict() as several) if listed:
@@ -342,6 +360,8 @@ class Named(Free):
             if inner and names.is_number(inner):
                 return self.arch.major if text.endswith("[0]") else self.arch.minor
             return None
+        if not name and text.endswith(_ENTRY):
+            return (self.arch.major, self.arch.minor)
         if not name and text.startswith("(") and text.endswith(")"):
             bare = [_bare(part.strip()) for part in text[1:-1].split(",")]
             if [part[-3:] for part in bare] == ["[0]", "[1]"]:
