@@ -313,3 +313,67 @@ def f(run, names, index, sm_arch, device_cc):
     if {condition}: pass
 """
     assert bool(gates(source)) == is_gate
+
+
+def test_architectures_that_are_spelt_one_by_one_are_each_asked() -> None:
+    for made in (
+        "tuple(f'sm_{major}{minor}' for major, minor in selected)",
+        "[f'sm_{major}{minor}' for major, minor in selected]",
+    ):
+        (found,) = gates(
+            f"def f(selected):\n    archs = {made}\n"
+            "    if not archs or any(arch not in {'sm_100a', 'sm_103a'} for arch in archs):\n"
+            "        raise ValueError(archs)\n"
+        )
+        assert admitted(found) == "100 103"
+        assert not found.unknown
+
+
+def test_architectures_of_a_record_are_not_asked_one_by_one() -> None:
+    (found,) = gates(
+        "def f(record):\n    if any(arch not in {'sm_100a'} for arch in record['archs']):\n"
+        "        raise ValueError(record)\n"
+    )
+    assert found.unknown
+
+
+@pytest.mark.parametrize(
+    ("test", "answer"),
+    [
+        ("major == 10 and minor == '3a'", "103"),
+        ("major == 10 and minor in ('0', '0a')", "100"),
+        ("major == 7 and minor.isdigit()", "70 72 75"),
+    ],
+)
+def test_a_minor_is_a_text_among_compile_targets(test: str, answer: str) -> None:
+    (found,) = gates(
+        "def f(targets):\n    for major, minor in targets:\n"
+        f"        if {test}:\n            return 1\n"
+    )
+    assert admitted(found) == answer
+    assert not found.unknown
+
+
+def test_a_family_is_asked_for_beside_the_minor() -> None:
+    (found,) = gates("def f(major, minor):\n    return major == 10 and minor == '0f'\n")
+    assert found.unknown
+
+
+def test_a_pair_is_spread_into_a_key() -> None:
+    (found,) = gates(
+        "MORE = frozenset({(10, 0, 148)})\ndef f(capability, count):\n"
+        "    pair = (int(capability[0]), int(capability[1]))\n"
+        "    if (*pair, int(count)) in MORE:\n        return 0\n"
+    )
+    assert not found.unknown
+    assert admitted(found) == "100"
+
+
+def test_an_option_is_no_test_of_the_device() -> None:
+    assert not gates("def f(enable_rubin=False):\n    return 1 if enable_rubin else 2\n")
+
+
+def test_fields_of_two_records_are_compared() -> None:
+    assert not gates(
+        "def f(plan, space):\n    if plan.arch != space.arch:\n        raise ValueError\n"
+    )

@@ -22,6 +22,8 @@ _MAJOR = re.compile(
     r"(?i)_*(?:(?:cuda|gpu|device|target|sm|cc|arch|compute|capability|cap|compute_?cap(?:ability)?|cu|dev|k)_?)*major_*"
 )
 _MINOR = re.compile(_MAJOR.pattern.replace("major", "minor"))
+_MINOR_TEXT = re.compile(r"\da?")
+"""A minor as compile targets have it, but for a family's ``0f``: that is asked for beside it."""
 _PREDICATE = re.compile(
     r"(?i)_*(?:is|has|use|on|are|get_is)?_*(?:cuda_|nvidia_|device_|platform_)*sm_?(\d{2,3})[af]?"
     r"(?:_(?:device|supported|gpu|arch|target|capable|platform|available))*_*"
@@ -134,7 +136,12 @@ def value(name: str, arch: Arch, beside: Sequence[Any]) -> Any:
     if is_major(name):
         return arch.major if all(isinstance(b, int) for b in beside) else None
     if is_minor(name):
-        return arch.minor if all(isinstance(b, int) for b in beside) else None
+        if all(isinstance(b, int) for b in beside):
+            return arch.minor
+        spellings = [b for b in beside if isinstance(b, str) and _MINOR_TEXT.fullmatch(b)]
+        if len(spellings) < len(beside):
+            return None
+        return next((b for b in spellings if arch.minor == int(b[0])), _ANOTHER)
     texts = bool(beside) and all(isinstance(b, str) for b in beside)
     if not is_number(name) and not (texts and is_target(name)):
         return None

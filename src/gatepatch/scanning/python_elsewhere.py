@@ -32,6 +32,8 @@ def asks_elsewhere(top: Expression, verdict: Verdict) -> bool:
     node, functions = top.node, top.functions
     while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         node = node.operand
+    if _is_of_fields(node):
+        return True  # two records that are to be of one kind
     match node:
         case ast.BoolOp(op=ast.Or(), values=[*_, ast.Constant(value=default)]) if not top.tested:
             return not isinstance(default, bool)  # what stands for it where there is none
@@ -57,6 +59,20 @@ def asks_elsewhere(top: Expression, verdict: Verdict) -> bool:
             if functions and _is_turn(key, last, functions[-1]):
                 return True
     return not verdict.is_gate and all(map(_is_other, verdict.unknown))
+
+
+def _is_of_fields(node: ast.expr) -> bool:
+    """Whether fields are compared with the fields of the same names of another: ``a.arch != b.arch``."""
+    match node:
+        case ast.BoolOp(values=values):
+            return all(map(_is_of_fields, values))
+        case ast.Compare(
+            left=ast.Attribute(attr=one),
+            ops=[ast.Eq() | ast.NotEq()],
+            comparators=[ast.Attribute(attr=other)],
+        ):
+            return one == other
+    return False
 
 
 def _is_other(unknown: str) -> bool:

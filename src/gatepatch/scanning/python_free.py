@@ -25,6 +25,16 @@ from gatepatch.scanning.python_memos import memos
 from gatepatch.scanning.python_words import is_other_word
 
 
+def _is_spelt(node: ast.expr) -> bool:
+    """Whether architectures' names are put together one by one: ``[f"sm_{m}{n}" for m, n in pairs]``."""
+    match node:
+        case ast.Call(args=[inner]):
+            return _is_spelt(inner)
+        case ast.ListComp(elt=part) | ast.GeneratorExp(elt=part):
+            return isinstance(part, ast.JoinedStr) and ast.unparse(part)[2:].startswith("sm_{")
+    return False
+
+
 def is_own(arch: Arch, value: Any) -> bool:
     """Whether a constant may be the architecture itself, or one of its parts or names.
 
@@ -91,6 +101,8 @@ class Free(Givens):
                 own = any(map(hides, self.package.once(names_in, target)))
                 if told and not own and function is (name_of(node.func) == "all"):
                     return self.device(function)  # so for each of them
+                if own and isinstance(function, bool) and self._spells(source, frame):
+                    return self.device(function)  # each is an architecture that it is made for
                 told = told or own
                 if isinstance(function, bool) or any(one.unknown for one in atoms(function)):
                     return None
@@ -98,6 +110,16 @@ class Free(Givens):
                     return None
                 return Opaque(self.package.once(ast.unparse, node))
         return None
+
+    def _spells(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether a value is a list of architectures' names that is put together in place."""
+        match node:
+            case ast.Name(id=name):
+                match frame.locals.get(name):
+                    case (Assigned(value=made),):
+                        return self.package.once(_is_spelt, made)
+                return False
+        return self.package.once(_is_spelt, node)
 
     def asks_outside(self, callee: Callee, statement: ast.stmt) -> bool:
         """Whether a statement that is not followed depends on what is installed beside the package.

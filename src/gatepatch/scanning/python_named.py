@@ -182,7 +182,7 @@ class Named(Free):
     def _text(self, value: Value, samples: Sequence[Value] = ()) -> Const | None:
         """The text that a value is that is named as an architecture; None if it is not."""
         if not is_named(value):
-            return None
+            return self._minor_text(value)
         texts = [one.value for one in samples if isinstance(one, Const)]
         known = [text for text in texts if isinstance(text, str)]
         if any("gfx" in text for text in known):
@@ -190,6 +190,15 @@ class Named(Free):
         self.named = True
         self.asked = True
         return Const(spelt_like(self.arch, known), device=True)
+
+    def _minor_text(self, value: Value) -> Const | None:
+        """The text that a value is that is named as a minor: ``0a``, as compile targets have it."""
+        if not isinstance(value, Opaque) or not value.unknown:
+            return None
+        if not names.is_minor(names.last_name(value.text)):
+            return None
+        self.named = self.asked = True
+        return Const(f"{self.arch.minor}{'a' if self.arch.major >= 9 else ''}", device=True)
 
     def iterated(self, value: Value) -> Value:
         """What a comprehension goes over: the pair that a capability is, if it is named so."""

@@ -181,20 +181,29 @@ class Shapes(Evaluator):
             if not isinstance(part, ast.Starred):
                 spread.append(part)
                 continue
-            inner = self.iterated(self.value(part.value, frame))
-            if not is_iterable(inner):
+            inside = self._spread(self.iterated(self.value(part.value, frame)))
+            if inside is None:
                 return self.whole(node, frame)
-            frame, names = _put(inner, frame)
+            frame, names = _put(inside, frame)
             spread += names
         return super()._collection(node, spread, frame)
 
+    def _spread(self, value: Value) -> list[Value] | None:
+        """What ``*`` puts into a tuple; None where that is not known."""
+        match value:
+            case Opaque(held=Held(items=held, is_mapping=False)) if held:
+                return [*held.values()]
+        if not is_iterable(value):
+            return None
+        return [Const(item, value.device) for item in value.value]
 
-def _put(value: Const, frame: Frame) -> tuple[Frame, list[ast.expr]]:
+
+def _put(inside: Sequence[Value], frame: Frame) -> tuple[Frame, list[ast.expr]]:
     """Bind the elements of a value to names that no code can have."""
     names: list[ast.expr] = []
-    for item in value.value:
+    for item in inside:
         name = f"*{len(frame.values)}"
-        frame = frame.bound(name, Const(item, value.device))
+        frame = frame.bound(name, item)
         names.append(ast.Name(id=name, ctx=ast.Load()))
     return frame, names
 

@@ -13,7 +13,7 @@ _TARGETS = re.compile(r"(?i)_*target_(?:(?:cuda|gpu|device|sm)_)?arch(?:e?s|_lis
 _SPELT = re.compile(r"(?i)(sm_?|compute_?|)\d")
 
 _MODELS = re.compile(r"(?i)\w*models?(?:_(?:map|registry|archs|classes))?")
-_PERMISSION = re.compile(r"(?i)_*allow_\w+")
+_PERMISSION = re.compile(r"(?i)_*(?:allow|enable)_\w+")
 
 TEXT_METHODS = frozenset(
     {"startswith", "endswith", "removeprefix", "removesuffix", "replace", "split", "lower", "upper"}
@@ -38,7 +38,7 @@ def is_of_models(name: str) -> bool:
 
 
 def is_permission(name: str) -> bool:
-    """Whether a name says what a caller lets be, which no device answers: ``allow_sm90``."""
+    """Whether a name says what a caller lets be, which no device answers: ``allow_sm90``, ``enable_rubin``."""
     return _PERMISSION.fullmatch(name) is not None
 
 
