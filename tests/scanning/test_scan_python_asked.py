@@ -124,3 +124,63 @@ def test_nor_what_hangs_on_something_that_raises() -> None:
         "def f(rows, size, arch):\n    if pushes(rows, size, arch):\n        return 1\n"
     )
     assert not [one for one in asked if one.text.startswith("pushes")]
+
+
+PICKED = """
+import torch
+SERVED = {(10, 0): "sm_100a", (10, 3): "sm_103a"}
+PICKS = {(12, 0, 188): {(1, 2): 3}}
+
+def arch_for(device=None):
+    if device.type != "cuda":
+        return None
+    return SERVED.get(torch.cuda.get_device_capability(device))
+
+def runs_hidden(arch):
+    if arch != "sm_103a":
+        return True
+    return tuple(version()) != (13, 0)
+
+def device_capability(index):
+    cc = torch.cuda.get_device_capability(index)
+    return int(cc[0]), int(cc[1])
+
+def compact_pick(capability, count, size):
+    picks = PICKS.get((int(capability[0]), int(capability[1]), int(count)))
+    if not picks or not size:
+        return None
+    low = 0
+    for step in STEPS:
+        if low < size <= step:
+            break
+        low = step
+    return picks.get((low, size))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        pytest.param(
+            "def f(device):\n    arch = arch_for(device)\n    return arch is not None and not runs_hidden(arch)\n",
+            {"9.0": False, "10.0": False, "10.3": None, "12.0": False},
+            id="beside whether there is one",
+        ),
+        pytest.param(
+            "def f(index, count, size):\n"
+            "    pick = compact_pick(device_capability(index), count, size)\n"
+            "    if pick is None:\n        return None\n    return g(pick)\n",
+            {"9.0": True, "10.0": True, "12.0": None},
+            id="told for some alone",
+        ),
+    ],
+)
+def test_what_depends_on_what_a_function_says_is_looked_into(
+    text: str, table: dict[str, bool | None]
+) -> None:
+    found = gates(PICKED + text)[-1]
+    assert found.line > PICKED.count("\n")
+    assert not found.unknown
+    functions = {str(point): function for point, function in found.verdict.table.items()}
+    shown = {arch: f if isinstance(f, bool) else None for arch, f in functions.items()}
+    assert {arch: shown[arch] for arch in table} == table

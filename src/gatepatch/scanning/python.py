@@ -18,7 +18,7 @@ from gatepatch.scanning import names
 from gatepatch.scanning.borrowed import Given, imported, lent
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.prefilter import alias_lines, naming, python_lines
-from gatepatch.scanning.python_elsewhere import asks_elsewhere
+from gatepatch.scanning.python_elsewhere import asks_elsewhere, is_named_alone
 from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_guards import Statements
 from gatepatch.scanning.python_lookups import look_ups
@@ -128,7 +128,11 @@ def _conditions(
             continue
         by_name = meaning.by_name
         gate = verdict.is_gate or verdict.unknown
-        if verdict.unknown and (_is_told_by_body(top) or asks_elsewhere(top, verdict)):
+        if verdict.unknown and (
+            _is_told_by_body(top)
+            or asks_elsewhere(top, verdict)
+            or is_named_alone(top, frame, meaning.package, aliases)
+        ):
             continue
         if gate or meaning.is_for_another(verdict, top.node, frame):
             known = passed(top.node, top.functions, meaning.package)
@@ -155,7 +159,7 @@ def _verdict(
     meaning.read_file(aliases | {ASKS} if asks else aliases)
     verdict = meaning.verdict(top.node, frame, rejects=top.rejects, once=asks)
     if not asks:
-        return verdict
+        return _looked_into(top, frame, meaning, aliases | {ASKS}, verdict)
     if not verdict.unknown:
         asked = _asked(top.node, frame, aliases | {ASKS}) if verdict.is_gate else set()
         if not verdict.is_gate or not _is_in_vain(verdict, asked):
@@ -170,6 +174,30 @@ def _verdict(
         return None
     free = atom(ast.unparse(top.node)[:LONG])
     return Verdict({point: free if one in unknown else one for point, one in verdict.table.items()})
+
+
+def _looked_into(
+    top: Expression, frame: Frame, meaning: ScanMeaning, aliases: frozenset[str], verdict: Verdict
+) -> Verdict:
+    """A verdict with what the functions say that its condition asks about an architecture, where that is told."""
+    if verdict.unknown or not verdict.is_gate:
+        return verdict
+    asked = _asked(top.node, frame, aliases)
+    if not asked or not _names_any(verdict, [f"{name}(" for name in asked]):
+        return verdict
+    meaning.read_file(aliases)
+    found = meaning.further(top.node, frame, rejects=top.rejects, whole=False)
+    told = {
+        point: verdict.table[point] if any(part.unknown for part in atoms(one)) else one
+        for point, one in found.table.items()
+    }
+    return Verdict(told)
+
+
+def _names_any(verdict: Verdict, texts: Sequence[str]) -> bool:
+    """Whether one of some texts is in what a verdict depends on."""
+    functions = {*verdict.table.values()}
+    return any(text in part.text for each in functions for part in atoms(each) for text in texts)
 
 
 def _asked(node: ast.expr, frame: Frame, aliases: frozenset[str]) -> set[str]:
@@ -192,11 +220,9 @@ def _is_in_vain(verdict: Verdict, asked: set[str]) -> bool:
 
     A call of it is still to be seen, or what it raises.
     """
-    functions = {*verdict.table.values()}
-    if any(isinstance(one, bool) for one in functions):
+    if any(isinstance(one, bool) for one in verdict.table.values()):
         return False
-    unfollowed = [*(f"{name}(" for name in asked), text_of(Raises())]
-    return any(one in part.text for each in functions for part in atoms(each) for one in unfollowed)
+    return _names_any(verdict, [*(f"{name}(" for name in asked), text_of(Raises())])
 
 
 def _chosen_in_text(top: Expression) -> Iterator[Expression]:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
-from gatepatch.gates.python_scope import FunctionNode, statements_in
+from gatepatch.gates.python_scope import (
+    Defined,
+    Found,
+    FunctionNode,
+    Imported,
+    Package,
+    hides,
+    identifiers,
+    statements_in,
+)
 from gatepatch.gates.python_source import Expression
+from gatepatch.gates.python_values import Frame
+from gatepatch.scanning import names
+from gatepatch.scanning.speaking import speaks
 from gatepatch.verdict import Verdict
 
 _OTHER = re.compile(
@@ -17,6 +29,9 @@ _OTHER = re.compile(
 
 _TARGET = re.compile(r"(?:sm|compute)_?\d\d")
 
+
+_MANY = 8
+"""How many functions are looked through."""
 
 _FORM = frozenset({"isalpha", "isdigit", "isalnum"})
 """Methods that tell how a text is written."""
@@ -73,6 +88,64 @@ def _is_of_fields(node: ast.expr) -> bool:
         ):
             return one == other
     return False
+
+
+def is_named_alone(top: Expression, frame: Frame, package: Package, aliases: Set[str]) -> bool:
+    """Whether a condition is a call of a function that is at hand, and that only its name says is of an architecture.
+
+    Args:
+        top: The condition.
+        frame: Where it stands.
+        package: Where definitions are read.
+        aliases: Names that stand for a test.
+    """
+    node = top.node
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node = node.operand
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            pass
+        case _:
+            return False
+    given = [*args, *(keyword.value for keyword in keywords)]
+    if names.predicate(name) is not None or any(speaks(value, aliases) for value in given):
+        return False
+    match frame.locals.get(name):
+        case None:
+            found = package.lookup(frame.module, name)
+        case (Imported() as imported,):
+            found = package.follow(imported)
+        case _:
+            return False
+    return found is not None and _tests_none(found, package)
+
+
+def _tests_none(first: Found, package: Package) -> bool:
+    """Whether no name in a function, nor in those that it calls, is that of a test of the architecture."""
+    seen: set[ast.AST] = set()
+    following = [first]
+    while following:
+        found = following.pop()
+        match found.bindings:
+            case (Defined(node=ast.FunctionDef() as node),) if len(seen) < _MANY:
+                pass
+            case _:
+                return False
+        if node in seen:
+            continue
+        seen.add(node)
+        for name in {*identifiers(ast.Module(body=node.body, type_ignores=[]))}:
+            inner = None if name.startswith(".") else package.lookup(found.module, name)
+            if inner is not None and isinstance(inner.bindings[0], Defined):
+                following.append(inner)
+            elif hides(name) or (inner is not None and _leads_on(inner, package)):
+                return False
+    return True
+
+
+def _leads_on(found: Found, package: Package) -> bool:
+    """Whether what a module's name is bound to may test the architecture."""
+    return any(package.binding_smells(found.module, binding) for binding in found.bindings)
 
 
 def _is_other(unknown: str) -> bool:

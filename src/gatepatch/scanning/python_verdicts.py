@@ -190,16 +190,19 @@ class ScanMeaning(Meaning):
                 return again
         return verdict
 
-    def further(self, node: ast.expr, frame: Frame, *, rejects: bool) -> Verdict:
-        """The truth of an expression, looked into further; given up where one architecture is not told.
+    def further(
+        self, node: ast.expr, frame: Frame, *, rejects: bool, whole: bool = True
+    ) -> Verdict:
+        """The truth of an expression, looked into further.
 
         Args:
             node: The expression.
             frame: Where it stands.
             rejects: Whether what it guards turns the caller away.
+            whole: Whether it is given up at the first architecture on which it is not told.
         """
         self._last = self._patient
-        verdict = self._patient.verdict(node, frame, rejects=rejects, whole=True)
+        verdict = self._patient.verdict(node, frame, rejects=rejects, whole=whole)
         self._by_name = self._patient.take_named()
         return verdict
 
