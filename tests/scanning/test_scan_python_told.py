@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_scan_python import admitted, gates
 
-from gatepatch.arch import Arch
+from gatepatch.arch import TABLE, Arch
 from gatepatch.boolean import to_text
 from gatepatch.gates.python_evaluator import Evaluator
 from gatepatch.gates.python_scope import Package
@@ -633,3 +633,53 @@ def test_a_number_is_looked_for_in_the_name_that_a_function_gives() -> None:
     whole = found['"103" in token()']
     assert not whole.verdict.unknown
     assert len({*whole.verdict.table.values()}) == 2
+
+
+UNSET = """
+def f(x, hc):
+    one = other = None
+    if x.is_cuda and (get_platform().is_sm100 or get_platform().is_sm90):
+        one, other = hc.one, hc.other
+    return other is not None and (get_platform().is_sm90 or x.size > 4096)
+"""
+
+
+def test_a_name_is_none_where_it_is_not_set() -> None:
+    found = gates(UNSET)[-1]
+    assert found.text.startswith("other is not None")
+    assert not found.unknown
+    assert admitted(found) == "90 100 103"
+
+
+def test_a_name_that_is_set_whatever_the_device_is_free() -> None:
+    found = gates(UNSET.replace("(get_platform().is_sm100 or get_platform().is_sm90)", "hc"))[-1]
+    assert found.verdict.is_gate
+    assert admitted(found) == " ".join(str(arch.sm) for arch in TABLE)
+
+
+NAMED = {
+    "pkg/tuning.py": b"""
+KEYS = ("a", "b")
+def is_valid_sm100_inner_knobs(knobs, config):
+    return not set(knobs) - set(KEYS)
+def is_valid_sm100_knobs(knobs, config):
+    if config.kind == "inner":
+        return is_valid_sm100_inner_knobs(knobs, config)
+    return True
+def is_valid_sm100_size(size):
+    return size > 8 and torch.cuda.get_device_capability()[0] == untold(size)
+"""
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("is_valid_sm100_knobs", 0), ("is_valid_sm100_size", 1)]
+)
+def test_a_function_of_which_the_name_alone_speaks_is_no_gate(name: str, count: int) -> None:
+    found = gates(
+        "def g(k, config):\n    config = SM100Config(config)\n    config = h(config)\n"
+        f"    from .tuning import {name}\n"
+        f"    if not {name}(k.knobs{', config' * ('knobs' in name)}):\n        raise X\n",
+        NAMED,
+    )
+    assert len(found) == count

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from gatepatch.boolean import BUDGET, TooManyStepsError
 from gatepatch.gates.python_scope import Assigned, Binding, Element, FunctionNode, Other, hides
-from gatepatch.gates.python_values import Frame, Opaque, Value, reason
+from gatepatch.gates.python_values import Const, Frame, Opaque, Value, lift, reason
 from gatepatch.scanning.python_built import Built
 
 
@@ -111,6 +111,8 @@ class _Walk:
         match node:
             case ast.Assign(targets=[target], value=value):
                 return self._target(target, value)
+            case ast.Assign(targets=targets, value=value):
+                return _Known(value) if all(isinstance(t, ast.Name) for t in targets) else _UNTOLD
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 return self._target(target, value)
             case ast.AnnAssign():
@@ -141,6 +143,9 @@ class _Walk:
                     if isinstance(part, ast.Starred):
                         break
                     if isinstance(part, ast.Name) and part.id == self._name:
+                        if isinstance(value, ast.Tuple) and len(value.elts) == len(parts):
+                            item = value.elts[index]
+                            return _UNTOLD if isinstance(item, ast.Starred) else _Known(item)
                         position = _at(ast.Constant(value=index), value)
                         item = ast.Subscript(value=value, slice=position, ctx=ast.Load())
                         return _Known(_at(item, value))
@@ -165,6 +170,26 @@ def _blocks(node: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
         yield getattr(node, field, ())
     for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
         yield part.body
+
+
+def is_unset_test(node: ast.expr, frame: Frame) -> bool:
+    """Whether it is asked if a local name is None that is None at first, and is bound again."""
+    match node:
+        case ast.Compare(
+            left=ast.Name(id=name),
+            ops=[ast.Is() | ast.IsNot()],
+            comparators=[ast.Constant(value=None)],
+        ) if hasattr(node, "lineno"):
+            bound = frame.locals.get(name, ())
+            return len(bound) > 1 and name not in frame.hidden and any(map(_is_none, bound))
+    return False
+
+
+def _is_none(binding: Binding) -> bool:
+    match binding:
+        case Assigned(value=ast.Constant(value=None)):
+            return True
+    return False
 
 
 def functions_around(body: Sequence[ast.stmt], line: int) -> Iterator[FunctionNode]:
@@ -229,6 +254,18 @@ class Flow(Built):
                 found = self._at_top(name, node, frame)
                 return super()._value(node, frame) if found is None else found
         return super()._value(node, frame)
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Value:
+        """A comparison; whether a name is None that is set on some devices alone is what those say."""
+        if is_unset_test(node, frame) and not frame.values:
+            assert isinstance(node.left, ast.Name)
+            before, self.asked = self.asked, False
+            found = self._here(node.left.id, node.left, frame)
+            told, self.asked = self.asked, self.asked or before
+            if told and found is not None and not reason(found):
+                (op,) = node.ops
+                return lift(lambda v: self._pair(op, v), [found, Const(None)])
+        return super()._compare(node, frame)
 
     def _at_top(self, name: str, node: ast.Name, frame: Frame) -> Value | None:
         """What a module's name is at a place outside of functions; None where that cannot be told."""
