@@ -179,3 +179,44 @@ def test_device_properties_have_a_capability() -> None:
         "    if not (hasattr(seen, 'major') and seen.major == 12):\n        raise X\n"
     )
     assert admitted(found) == "120 121"
+
+
+LAZY = b"""
+import importlib
+
+_NAMES = {"can_use_tiled_sm100": ".tiled", "other": "pkg.ops.tiled"}
+
+def __getattr__(name):
+    return getattr(importlib.import_module(_NAMES[name], __name__), name)
+"""
+
+TILED = b"""
+import torch
+
+def can_use_tiled_sm100(device, width):
+    if width != 128:
+        return False
+    return torch.cuda.get_device_capability(device) in ((10, 0), (10, 3))
+"""
+
+
+def test_a_name_is_imported_when_it_is_first_asked_for() -> None:
+    files = {"pkg/ops/__init__.py": LAZY, "pkg/ops/tiled.py": TILED}
+    (found,) = gates(
+        "from pkg.ops import can_use_tiled_sm100\n"
+        "def f(x, width):\n    if can_use_tiled_sm100(x.device, width):\n        return 1\n",
+        files,
+    )
+    assert admitted(found) == "100 103"
+    assert not found.unknown
+
+
+def test_tables_of_lazy_names_that_differ_tell_nothing() -> None:
+    lazy = LAZY + b"_MORE = {'can_use_tiled_sm100': '.other'}\n"
+    files = {"pkg/ops/__init__.py": lazy, "pkg/ops/tiled.py": TILED}
+    (found,) = gates(
+        "from pkg.ops import can_use_tiled_sm100\n"
+        "def f(x, width):\n    if can_use_tiled_sm100(x.device, width):\n        return 1\n",
+        files,
+    )
+    assert found.unknown

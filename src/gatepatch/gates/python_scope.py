@@ -199,11 +199,15 @@ class Package:
                     found = self.lookup(target, name, depth - 1)
                     if found is not None:
                         return found
-            return None
+            return self.lazily(module, name, depth)
         match bindings:
             case [Imported(name=str()) as imported] if not self.is_module(imported):
                 return self.follow(imported, depth)
         return Found(module, tuple(bindings), name)
+
+    def lazily(self, module: Module, name: str, depth: int) -> Found | None:
+        """What a module gives for a name that it does not bind; for a proof it gives nothing."""
+        return None
 
     def is_module(self, imported: Imported) -> bool:
         """Whether an imported name is a module of the distribution."""

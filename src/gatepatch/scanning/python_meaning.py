@@ -16,7 +16,9 @@ from gatepatch.gates.python_scope import (
     Assigned,
     Binding,
     Element,
+    Found,
     FunctionNode,
+    Module,
     Package,
     dotted_name,
     name_of,
@@ -41,6 +43,7 @@ from gatepatch.scanning import names
 from gatepatch.scanning.alike import Alike, found_in
 from gatepatch.scanning.python_flow import is_unset_test
 from gatepatch.scanning.python_givens import LONG
+from gatepatch.scanning.python_lazy import lazily
 from gatepatch.scanning.python_mappings import items_of, picked
 from gatepatch.scanning.python_named import CAPABILITY, Named, is_named, member_of, number_of
 from gatepatch.scanning.python_shapes import literal
@@ -120,6 +123,10 @@ class Modules(Package):
     """The modules of one distribution, not looked into as far as for a proof."""
 
     reach: ClassVar[int] = 2
+
+    def lazily(self, module: Module, name: str, depth: int) -> Found | None:
+        """What a module imports when it is first asked for a name that it does not bind."""
+        return lazily(self, module, name, depth)
 
 
 class ByName(Named):
