@@ -225,3 +225,25 @@ def test_what_takes_longer_is_looked_at_once_more() -> None:
     assert found
     assert not found[0].unknown
     assert told(found[0].verdict).startswith("yes yes yes")
+
+
+@pytest.mark.parametrize(
+    "key", ["key == served_capability", "served_capability == key", "served_capability != key"]
+)
+def test_what_a_loop_takes_out_of_a_table_is_another_architecture(key: str) -> None:
+    found = gates(
+        "PROGRAMS = {(10, 0): 'a', (10, 3): 'b'}\n"
+        "def f(capability):\n    key = (int(capability[0]), int(capability[1]))\n"
+        "    for served_capability, program in PROGRAMS.items():\n"
+        f"        if {key}:\n            return program\n"
+    )[-1]
+    assert not found.unknown
+    assert told(found.verdict) == ("yes yes depends yes" if "!=" in key else "no no depends no")
+
+
+def test_a_loop_over_architectures_is_read_by_its_name() -> None:
+    (found,) = gates(
+        "ARCHS = ('sm_90a', 'sm_100a')\ndef f():\n    for arch in ARCHS:\n"
+        "        if arch == 'sm_90a':\n            return 1\n"
+    )
+    assert told(found.verdict) == "no yes no no"

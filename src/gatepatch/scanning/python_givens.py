@@ -194,7 +194,7 @@ class Givens(Objects):
     def among(self, op: ast.cmpop, left: Value, right: Value) -> Value | None:
         """A comparison with one of several constants: where they do not agree, it depends on which."""
         if isinstance(op, ast.Eq | ast.NotEq) and isinstance(left, Opaque) and left.held:
-            left, right = right, left
+            left, right = (left, right) if _is_among(right) else (right, left)
         if not isinstance(right, Opaque) or right.held is None or not right.held.among:
             return None
         options = right.held.among
@@ -315,10 +315,13 @@ class Givens(Objects):
         for _ in range(_DEEPEST):
             following: list[str] = []
             for name in level:
-                if name in seen or name in frame.values or hides(name):
+                if name in seen or name in frame.values:
+                    continue
+                turns = frame.locals.get(name) == (Other(),)
+                if hides(name) and not (turns and name not in frame.hidden):
                     continue
                 seen.add(name)
-                if name in frame.hidden or name in TAKEN or frame.locals.get(name) == (Other(),):
+                if name in frame.hidden or name in TAKEN or turns:
                     found.add(name)
                     continue
                 match frame.locals.get(name):
@@ -440,6 +443,11 @@ class Givens(Objects):
             return Opaque("")
         place = Frame(frame.module, {}, locals_of(self.package, frame.module, call.within))
         return self.value(node, self._framed(node, self._leading(node, place), place))
+
+
+def _is_among(value: Value) -> bool:
+    """Whether a value is one of several constants."""
+    return isinstance(value, Opaque) and value.held is not None and bool(value.held.among)
 
 
 def _is_handy(node: FunctionNode | ast.Lambda) -> bool:
