@@ -683,3 +683,17 @@ def test_a_function_of_which_the_name_alone_speaks_is_no_gate(name: str, count: 
         NAMED,
     )
     assert len(found) == count
+
+
+def test_a_table_that_another_module_may_have_is_looked_up_by_the_architecture() -> None:
+    found = gates(
+        "from pkg import reg\nARCHS = {(9, 0): 'sm_90a', (10, 0): 'sm_100a'}\n"
+        "def f(device, name, n):\n"
+        "    arch = ARCHS.get(torch.cuda.get_device_capability(device))\n"
+        "    heads = getattr(reg, 'HEADS', {})\n"
+        "    if n in heads.get(arch, {}).get(name, {}):\n        return 1\n",
+        {"pkg/reg.py": b"HEADS = {'sm_100a': {'m': {12: 'x'}}}\n"},
+    )
+    (gate,) = (one for one in found if one.text.startswith("n in"))
+    assert not gate.unknown
+    assert not isinstance(gate.verdict.table[Arch(10, 0)], bool)

@@ -29,6 +29,10 @@ def is_collection(node: ast.expr) -> bool:
             return isinstance(inner, ast.Name | ast.Attribute) or is_collection(inner)
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name[:1].isupper():
             return True  # an instance
+        case ast.Call(
+            func=ast.Name(id="getattr"), args=[ast.Name(), ast.Constant(), ast.Dict(keys=[])]
+        ):
+            return True  # a module's table, if it has that
         case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _JOINS):
             return is_collection(left) or is_collection(right)
     return False
