@@ -247,3 +247,14 @@ def test_a_loop_over_architectures_is_read_by_its_name() -> None:
         "        if arch == 'sm_90a':\n            return 1\n"
     )
     assert told(found.verdict) == "no yes no no"
+
+
+def test_what_callers_hand_over_as_architectures_is_not_all_that_they_may_be() -> None:
+    found = gates(
+        "import torch\ndef match(device, sm_version):\n"
+        "    major, minor = torch.cuda.get_device_capability(device)\n"
+        "    return f'{major * 10 + minor}' in sm_version\n"
+        "def g(x):\n    return match(x, ['90', '100'])\ndef h(x):\n    return match(x, ['120'])\n"
+    )
+    assert found[0].within == "match"
+    assert found[0].unknown

@@ -342,7 +342,8 @@ class Givens(Objects):
                         turning = self._turning(name, loop, position, frame)
                         return self._kept(name, turning, function, loop, line)
             if name in self.package.once(parameters, function):
-                return self._handed(name, function, frame)
+                # What is named as an architecture may be handed over by other files, too.
+                return None if hides(name) else self._handed(name, function, frame)
         match frame.locals.get(name):
             case (Assigned(), Assigned(), *_) as bound if all(map(_is_picked, bound)):
                 return self._one_bound(name, bound, frame)
