@@ -10,6 +10,11 @@ from gatepatch.scanning.found import admission
 
 ELSEWHERE = [
     pytest.param(
+        "def path(root, arch):\n    return root / arch / 'kernel.bin'\n"
+        "def f(root, arch):\n    built = path(root, arch)\n    if not built.exists():\n        make(built)\n",
+        id="what was built so far",
+    ),
+    pytest.param(
         "def f(self, device):\n    key = (g(device), get_device_capability(device))\n"
         "    if key not in self._made_archs:\n        self._made_archs[key] = make(key)\n",
         id="a cache that is filled on a miss",

@@ -54,6 +54,8 @@ def asks_elsewhere(top: Expression, verdict: Verdict) -> bool:
             return not isinstance(default, bool)  # what stands for it where there is none
         case ast.Call(func=ast.Attribute(attr=name), args=[]) if name in _FORM:
             return True
+        case ast.Call(func=ast.Attribute(attr="exists" | "is_file"), args=[]):
+            return not verdict.is_gate  # whether it was built so far
         case ast.Call(func=ast.Attribute(attr="startswith"), args=[ast.Name(id=name)]):
             return bool(functions) and _is_prefix(name, functions[-1])
         case ast.Name(id=name) if functions and _is_whole(name, functions[-1]):
