@@ -697,3 +697,22 @@ def test_a_table_that_another_module_may_have_is_looked_up_by_the_architecture()
     (gate,) = (one for one in found if one.text.startswith("n in"))
     assert not gate.unknown
     assert not isinstance(gate.verdict.table[Arch(10, 0)], bool)
+
+
+KEYED = """
+def plan_key(p, scale):
+    return (p.rows, p.arch, float(scale))
+def f(rec, p, scale):
+    ok = rec.size == 4 and rec.key == plan_key(p, scale)
+    if not ok:
+        return None
+    return rec
+"""
+
+
+def test_what_a_record_was_kept_under_is_no_gate() -> None:
+    assert not gates(KEYED)
+
+
+def test_another_field_beside_a_list_with_an_architecture_is_not_told() -> None:
+    assert any(found.unknown for found in gates(KEYED.replace("rec.key", "rec.made")))

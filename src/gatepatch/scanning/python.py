@@ -182,10 +182,17 @@ def _looked_into(
     """A verdict with what the functions say that its condition asks about an architecture, where that is told."""
     if verdict.unknown or not verdict.is_gate:
         return verdict
-    asked = _asked(top.node, frame, aliases)
-    if not asked or not _names_any(verdict, [f"{name}(" for name in asked]):
+    calls = [f"{name}(" for name in _asked(top.node, frame, aliases)]
+    disputed = [
+        point
+        for point, function in verdict.table.items()
+        if any(call in part.text for part in atoms(function) for call in calls)
+    ]
+    if not disputed:
         return verdict
     meaning.read_file(aliases)
+    if not meaning.tells(disputed[0], top.node, frame, calls):
+        return verdict
     found = meaning.further(top.node, frame, rejects=top.rejects, whole=False)
     told = {
         point: verdict.table[point] if any(part.unknown for part in atoms(one)) else one

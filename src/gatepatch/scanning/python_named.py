@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,16 @@ from gatepatch.boolean import Bool, atom, not_
 from gatepatch.gates import python_calls
 from gatepatch.gates.python_operations import COMPARE
 from gatepatch.gates.python_scope import hides
-from gatepatch.gates.python_values import Const, Frame, Opaque, Value, from_bool, of_device, text_of
+from gatepatch.gates.python_values import (
+    Const,
+    Frame,
+    Held,
+    Opaque,
+    Value,
+    from_bool,
+    of_device,
+    text_of,
+)
 from gatepatch.scanning import names
 from gatepatch.scanning.python_free import Free, is_own
 from gatepatch.scanning.python_givens import LONG
@@ -45,6 +54,11 @@ _FAMILY = 2
 
 _SHORT = 30
 """How many characters a text may have that is worked on."""
+
+_KEYED = 3
+"""How many parts a key has at least."""
+
+_KEY = re.compile(r"\.(?:\w+_)?key$")
 
 _UNTOLD = "its meaning is not known"
 """How a reason ends that speaks of a name alone."""
@@ -138,6 +152,17 @@ def _is_empty(value: Value) -> bool:
     if not isinstance(value, Const) or value.value:
         return False
     return value.device or isinstance(value.value, tuple)
+
+
+def _is_of_keys(left: Value, right: Value) -> bool:
+    """Whether what a record was kept under is compared with what it would be kept under now."""
+    for one, other in ((left, right), (right, left)):
+        match one, other:
+            case Opaque(text=text, unknown=""), Opaque(held=Held(items=Mapping() as parts)) if len(
+                parts
+            ) >= _KEYED and _KEY.search(text):
+                return not any(isinstance(p, Const) and p.device for p in parts.values())
+    return False
 
 
 class Named(Free):
@@ -264,6 +289,10 @@ class Named(Free):
             return self.device(isinstance(op, ast.NotEq))
         if listed and (found := membership(self, op, left, right)):
             return found
+        if isinstance(op, ast.Eq | ast.NotEq) and _is_of_keys(left, right):
+            return from_bool(
+                atom(f"{text_of(left)} {COMPARE[type(op)][0]} {text_of(right)}"[:LONG])
+            )
         if isinstance(op, ast.Eq | ast.NotEq) and (same := same_parts(self, op, left, right)):
             return same
         if _is_beside(op, left, right):

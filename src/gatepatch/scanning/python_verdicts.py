@@ -14,7 +14,7 @@ from gatepatch.gates.python_values import Frame, Value
 from gatepatch.scanning.alike import Alike
 from gatepatch.scanning.python_meaning import ByName
 from gatepatch.scanning.python_paths import Passed, narrowed
-from gatepatch.verdict import Verdict
+from gatepatch.verdict import Point, Verdict
 
 _FIRST = {Arch(8, 0), Arch(9, 0), Arch(10, 0), Arch(12, 0)}
 """Those that code tells apart most: where none of them is told, the others are taken for alike."""
@@ -111,6 +111,11 @@ class _Look:
         self._alike.forget()
         return bounded(self._evaluators[arch], node, frame)
 
+    def on(self, point: Point, node: ast.expr, frame: Frame) -> Bool:
+        """The truth of an expression on one architecture."""
+        assert isinstance(point, Arch)
+        return self._function(point, node, frame)
+
     def is_for(self, archs: Sequence[Arch], node: ast.expr, frame: Frame) -> bool:
         """Whether an expression that is the same over the table is not on one of some others.
 
@@ -205,6 +210,18 @@ class ScanMeaning(Meaning):
         verdict = self._patient.verdict(node, frame, rejects=rejects, whole=whole)
         self._by_name = self._patient.take_named()
         return verdict
+
+    def tells(self, point: Point, node: ast.expr, frame: Frame, calls: Sequence[str]) -> bool:
+        """Whether looking further tells an expression on one architecture, without what some calls give.
+
+        Args:
+            point: The architecture.
+            node: The expression.
+            frame: Where it stands.
+            calls: How those calls begin.
+        """
+        parts = atoms(self._patient.on(point, node, frame))
+        return not any(p.unknown or any(call in p.text for call in calls) for p in parts)
 
     def _once_more(self, node: ast.expr, frame: Frame, *, rejects: bool) -> Verdict:
         """The truth of an expression with what its calls may give."""
