@@ -13,10 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "gates"))
 
 from gcc_judge import judge, reached
 
-from gatepatch.arch import CUDA_PASSES, TABLE, Arch
+from gatepatch.arch import CUDA_PASSES, TABLE, Arch, CudaPass
 from gatepatch.boolean import Atom, Bool, atoms, evaluate
 from gatepatch.gates.cuda_gates import Gate, gates_in
-from gatepatch.gates.cuda_macros import is_target_macro, read_macros, target_macro
+from gatepatch.gates.cuda_macros import COMPILER, is_target_macro, read_macros, target_macro
 from gatepatch.gates.cuda_settled import Outside, settle
 from gatepatch.gates.directives import Branch, scan
 from gatepatch.gates.preprocessor import ConditionError, parse
@@ -46,6 +46,13 @@ def _condition(gate: Gate) -> str:
     if gate.keyword.endswith("def"):
         return f"{'!' * ('n' in gate.keyword)}defined({gate.text})"
     return gate.text
+
+
+def _targets(compilation: CudaPass) -> dict[str, str]:
+    """The macros that nvcc defines in a pass."""
+    values = {name: target_macro(name, compilation) for name in _MACROS}
+    targets = {name: str(value) for name, value in values.items() if value is not None}
+    return targets if compilation.arch is None else {COMPILER: "1", **targets}
 
 
 def _parses(condition: str) -> bool:
@@ -81,8 +88,7 @@ def test_gcc_agrees_on_every_condition(
     others = {n for c in conditions for n in macros(parse(c)) if not is_target_macro(n)}
     judged = 0
     for compilation in CUDA_PASSES:
-        values = {name: target_macro(name, compilation) for name in _MACROS}
-        targets = {name: str(value) for name, value in values.items() if value is not None}
+        targets = _targets(compilation)
         for setting in ({}, dict.fromkeys(sorted(others), "1")):
             answers = judge([*conditions, *parts], {**setting, **targets})
             told = dict(zip(parts, answers[len(conditions) :], strict=True))
@@ -157,9 +163,7 @@ def _disagreements(data: bytes) -> Iterator[str]:
         questions[branch] = ["1", to_source(branch.condition), *parts]
     asked = _asked(data, questions)
     for compilation in _JUDGED if verdicts else ():
-        values = {name: target_macro(name, compilation) for name in _MACROS}
-        targets = {name: str(value) for name, value in values.items() if value is not None}
-        lines = reached(asked, targets)
+        lines = reached(asked, _targets(compilation))
         number = 0
         for branch, texts in questions.items():
             here, holds, *told = [n in lines for n in range(number, number + len(texts))]
