@@ -249,6 +249,10 @@ class Package:
                 return ".".join([*filter(None, (origin, original)), *dotted[1:]])
         return None
 
+    def names_a_test(self, node: ast.AST) -> bool:
+        """Whether code has a name that may stand for a test of the architecture."""
+        return self._identifiers(node)[1]
+
     def smells(self, module: Module, node: ast.AST) -> bool:
         """Whether code may test the architecture, in itself or in what it calls."""
         if node in self._smells:

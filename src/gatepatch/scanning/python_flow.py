@@ -9,7 +9,14 @@ from functools import partial
 from typing import ClassVar
 
 from gatepatch.boolean import BUDGET, TooManyStepsError
-from gatepatch.gates.python_scope import Assigned, Binding, Element, FunctionNode, Other, hides
+from gatepatch.gates.python_scope import (
+    Assigned,
+    Binding,
+    Element,
+    FunctionNode,
+    Other,
+    hides,
+)
 from gatepatch.gates.python_values import Const, Frame, Opaque, Value, lift, reason
 from gatepatch.scanning.python_built import Built
 
@@ -172,7 +179,7 @@ def _blocks(node: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
         yield part.body
 
 
-def is_unset_test(node: ast.expr, frame: Frame) -> bool:
+def _is_unset_test(node: ast.Compare, frame: Frame) -> bool:
     """Whether it is asked if a local name is None that is None at first, and is bound again."""
     match node:
         case ast.Compare(
@@ -257,7 +264,7 @@ class Flow(Built):
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         """A comparison; whether a name is None that is set on some devices alone is what those say."""
-        if is_unset_test(node, frame) and not frame.values:
+        if not frame.values and self.is_unset_test(node, frame):
             assert isinstance(node.left, ast.Name)
             before, self.asked = self.asked, False
             found = self._here(node.left.id, node.left, frame)
@@ -296,11 +303,23 @@ class Flow(Built):
 
     def _here(self, name: str, node: ast.Name, frame: Frame) -> Value | None:
         """What a local name is at a place; None where that cannot be told."""
-        place = (frame.module, name, node.lineno)
-        expression = self.package.asked(place, lambda: self._reaching(name, node, frame))
+        expression = self._origin(name, node, frame)
         if expression is None or expression in self._active or self.depth >= self.deepest:
             return None
         return self.again(expression, frame)
+
+    def _origin(self, name: str, node: ast.Name, frame: Frame) -> ast.expr | None:
+        """The expression that a local name has at a place; None where that cannot be told."""
+        place = (frame.module, name, node.lineno)
+        return self.package.asked(place, lambda: self._reaching(name, node, frame))
+
+    def is_unset_test(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether it is asked if a local name is None that is bound under a test of the architecture."""
+        if not (isinstance(node, ast.Compare) and _is_unset_test(node, frame)):
+            return False
+        assert isinstance(node.left, ast.Name)
+        origin = self._origin(node.left.id, node.left, frame)
+        return origin is not None and self.package.names_a_test(origin)
 
     def _reaching(self, name: str, node: ast.Name, frame: Frame) -> ast.expr | None:
         for function in reversed([*functions_around(frame.module.tree.body, node.lineno)]):

@@ -41,7 +41,6 @@ from gatepatch.gates.python_values import (
 )
 from gatepatch.scanning import names
 from gatepatch.scanning.alike import Alike, found_in
-from gatepatch.scanning.python_flow import is_unset_test
 from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_lazy import lazily
 from gatepatch.scanning.python_mappings import items_of, picked
@@ -204,7 +203,7 @@ class ByName(Named):
             speaks(node, self.aliases)
             or asks_of_one(node, self.aliases)
             or _is_of_several(node, frame)
-            or is_unset_test(node, frame)
+            or self.is_unset_test(node, frame)
         ):
             return atom(self.package.once(ast.unparse, node)[:LONG])  # a part that is of no concern
         value = self._predicated(self.value(node, frame))
