@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from gatepatch.boolean import atom, atoms
 from gatepatch.gates.python_prover import State
-from gatepatch.gates.python_scope import Assigned, hides, name_of
+from gatepatch.gates.python_scope import hides, name_of
 from gatepatch.gates.python_source import Expression, Source
-from gatepatch.gates.python_values import Frame, Raises, text_of
 from gatepatch.scanning import names
 from gatepatch.scanning.borrowed import Given, imported, lent
 from gatepatch.scanning.found import Found
 from gatepatch.scanning.prefilter import alias_lines, naming, python_lines
+from gatepatch.scanning.python_asked import asks, verdict_of
 from gatepatch.scanning.python_elsewhere import asks_elsewhere, is_named_alone
-from gatepatch.scanning.python_givens import LONG
 from gatepatch.scanning.python_guards import Statements
 from gatepatch.scanning.python_lookups import look_ups
 from gatepatch.scanning.python_meaning import Modules
@@ -27,7 +25,7 @@ from gatepatch.scanning.python_paths import passed
 from gatepatch.scanning.python_tables import listed
 from gatepatch.scanning.python_verdicts import ScanMeaning
 from gatepatch.scanning.records import Kind
-from gatepatch.scanning.speaking import ASKS, answered, asks_of_one, says_so, speaks
+from gatepatch.scanning.speaking import says_so, speaks
 from gatepatch.verdict import Verdict
 
 Gates: TypeAlias = "tuple[list[Found], list[str]]"
@@ -114,7 +112,7 @@ def _conditions(
     candidates = [
         (*source.span(top.node), top)
         for top in tops
-        if _is_condition(top, aliases) and (speaks(top.node, aliases) or _asks(top, aliases))
+        if _is_condition(top, aliases) and (speaks(top.node, aliases) or asks(top, aliases))
     ]
     for start, stop, top in sorted(candidates, key=lambda found: (found[0], -found[1])):
         if start < end:
@@ -123,7 +121,7 @@ def _conditions(
             continue
         top = replace(top, rejects=statements.rejects(top))
         frame = state.frame(top.functions, top.bound)
-        verdict = _verdict(top, frame, meaning, aliases)
+        verdict = verdict_of(top, frame, meaning, aliases)
         if verdict is None:
             continue
         by_name = meaning.by_name
@@ -139,97 +137,6 @@ def _conditions(
             verdict = meaning.narrowed(verdict, known, frame, rejects=top.rejects)
             yield _found(source, top, verdict, statements, by_name=by_name)
             end = stop
-
-
-def _asks(top: Expression, aliases: frozenset[str]) -> bool:
-    """Whether a condition asks a function about an architecture: not what it gives, or else another value."""
-    if isinstance(top.node, ast.BoolOp) and isinstance(top.node.op, ast.Or) and not top.tested:
-        return False
-    return asks_of_one(top.node, aliases | {ASKS})
-
-
-def _verdict(
-    top: Expression, frame: Frame, meaning: ScanMeaning, aliases: frozenset[str]
-) -> Verdict | None:
-    """The truth of a condition; None where what a function says is not told, or always the same.
-
-    Where that is yes or no for some architectures, and not told for others, it depends there.
-    """
-    asks = not speaks(top.node, aliases)
-    meaning.read_file(aliases | {ASKS} if asks else aliases)
-    verdict = meaning.verdict(top.node, frame, rejects=top.rejects, once=asks)
-    if not asks:
-        return _looked_into(top, frame, meaning, aliases | {ASKS}, verdict)
-    if not verdict.unknown:
-        asked = _asked(top.node, frame, aliases | {ASKS}) if verdict.is_gate else set()
-        if not verdict.is_gate or not _is_in_vain(verdict, asked):
-            return verdict if verdict.is_gate else None
-        verdict = meaning.further(top.node, frame, rejects=top.rejects)
-        told = verdict.is_gate and not verdict.unknown and not _is_in_vain(verdict, asked)
-        return verdict if told else None
-    functions = {*verdict.table.values()}
-    unknown = {one for one in functions if any(part.unknown for part in atoms(one))}
-    known = functions - unknown
-    if not known or not all(isinstance(one, bool) for one in known):
-        return None
-    free = atom(ast.unparse(top.node)[:LONG])
-    return Verdict({point: free if one in unknown else one for point, one in verdict.table.items()})
-
-
-def _looked_into(
-    top: Expression, frame: Frame, meaning: ScanMeaning, aliases: frozenset[str], verdict: Verdict
-) -> Verdict:
-    """A verdict with what the functions say that its condition asks about an architecture, where that is told."""
-    if verdict.unknown or not verdict.is_gate:
-        return verdict
-    calls = [f"{name}(" for name in _asked(top.node, frame, aliases)]
-    disputed = [
-        point
-        for point, function in verdict.table.items()
-        if any(call in part.text for part in atoms(function) for call in calls)
-    ]
-    if not disputed:
-        return verdict
-    meaning.read_file(aliases)
-    if not meaning.tells(disputed[0], top.node, frame, calls):
-        return verdict
-    found = meaning.further(top.node, frame, rejects=top.rejects, whole=False)
-    told = {
-        point: verdict.table[point] if any(part.unknown for part in atoms(one)) else one
-        for point, one in found.table.items()
-    }
-    return Verdict(told)
-
-
-def _names_any(verdict: Verdict, texts: Sequence[str]) -> bool:
-    """Whether one of some texts is in what a verdict depends on."""
-    functions = {*verdict.table.values()}
-    return any(text in part.text for each in functions for part in atoms(each) for text in texts)
-
-
-def _asked(node: ast.expr, frame: Frame, aliases: frozenset[str]) -> set[str]:
-    """The functions that a condition hands an architecture to, itself or by a name for what they say."""
-    found: set[str] = set()
-    for part in ast.walk(node):
-        if not isinstance(part, ast.expr) or not answered(part, aliases):
-            continue
-        if isinstance(part, ast.Call):
-            found.add(name_of(part.func))
-        elif isinstance(part, ast.Name):
-            bindings = frame.locals.get(part.id, ())
-            values = [one.value for one in bindings if isinstance(one, Assigned)]
-            found |= {name_of(value.func) for value in values if isinstance(value, ast.Call)}
-    return found
-
-
-def _is_in_vain(verdict: Verdict, asked: set[str]) -> bool:
-    """Whether a condition is told of no architecture, and a function that it asks was not followed.
-
-    A call of it is still to be seen, or what it raises.
-    """
-    if any(isinstance(one, bool) for one in verdict.table.values()):
-        return False
-    return _names_any(verdict, [*(f"{name}(" for name in asked), text_of(Raises())])
 
 
 def _chosen_in_text(top: Expression) -> Iterator[Expression]:
