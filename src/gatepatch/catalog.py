@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gatepatch.errors import Problem, SpecError, UnknownSetError, UsageError, did_you_mean
@@ -104,6 +104,18 @@ def load_file(name: str, path: Path) -> PatchSet:
     from gatepatch import parsed
 
     return _checked(parsed.load(path) or _read(path), name)
+
+
+def load_each(found: Mapping[str, Path]) -> tuple[dict[str, PatchSet], dict[str, SpecError]]:
+    """The same for files that have been found: the sets that can be read, and why the others cannot."""
+    sets: dict[str, PatchSet] = {}
+    failed: dict[str, SpecError] = {}
+    for name, path in found.items():
+        try:
+            sets[name] = load_file(name, path)
+        except SpecError as error:
+            failed[name] = error
+    return sets, failed
 
 
 def read(name: str, patches: Sequence[Path] = ()) -> PatchSet:

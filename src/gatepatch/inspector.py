@@ -24,17 +24,13 @@ def status(workspace: Workspace, name: str | None, patches: Sequence[Path] = ())
     known = catalog.files(patches)
     if name is not None and name not in recorded:
         catalog.find(name, patches)  # an unknown name is an error, with the nearest
-    loaded: dict[str, PatchSet] = {}
-    broken: list[GatepatchError] = []
-    for one in [n for n in ([name] if name else known) if n in known]:
-        try:
-            loaded[one] = catalog.load(one, patches)
-        except GatepatchError as unread:
-            broken.append(unread)
+    loaded, unread = catalog.load_each(
+        {n: known[n] for n in ([name] if name else known) if n in known}
+    )
     sets, failed = look(workspace, loaded, name)
     running = workspace.running()
     warnings = [running] if running else []
-    for error in (*broken, *failed.values()):
+    for error in (*unread.values(), *failed.values()):
         if name is not None or not isinstance(error, TargetError | SpecError):
             raise error
         warnings += [str(problem) for problem in error.problems]

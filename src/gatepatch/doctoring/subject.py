@@ -68,14 +68,7 @@ class Subject:
     @cached_property
     def read(self) -> tuple[Mapping[str, PatchSet], Mapping[str, SpecError]]:
         """The sets that can be read, and why the others cannot."""
-        sets: dict[str, PatchSet] = {}
-        failed: dict[str, SpecError] = {}
-        for name, paths in self.listed.items():
-            try:
-                sets[name] = catalog.load_file(name, paths[0])
-            except SpecError as error:
-                failed[name] = error
-        return sets, failed
+        return catalog.load_each({name: paths[0] for name, paths in self.listed.items()})
 
     @property
     def sets(self) -> Mapping[str, PatchSet]:

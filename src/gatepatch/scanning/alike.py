@@ -45,7 +45,9 @@ class Alike:
         """
         majors = tuple(arch.major for arch in self._archs)
         minors = tuple(arch.minor for arch in self._archs)
-        return Arch(_number(majors, index, self), _number(minors, index, self))
+        major: Any = _Number(majors, index, self)
+        minor: Any = _Number(minors, index, self)
+        return Arch(major, minor)
 
     def holds(self, index: int, archs: frozenset[Arch]) -> bool:
         """Whether an architecture is one of some.
@@ -211,7 +213,3 @@ class _Number:
     __neg__ = _sign(operator.neg)
     __pos__ = _sign(operator.pos)
     __abs__ = _sign(operator.abs)
-
-
-def _number(numbers: Numbers, index: int, alike: Alike) -> Any:
-    return _Number(numbers, index, alike)

@@ -44,9 +44,7 @@ def asks_elsewhere(top: Expression, verdict: Verdict) -> bool:
         top: The condition.
         verdict: Its truth, unknown in part.
     """
-    node, functions = top.node, top.functions
-    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        node = node.operand
+    node, functions = _without_not(top.node), top.functions
     if _is_of_fields(node):
         return True  # two records that are to be of one kind
     match node:
@@ -78,6 +76,12 @@ def asks_elsewhere(top: Expression, verdict: Verdict) -> bool:
     return not verdict.is_gate and all(map(_is_other, verdict.unknown))
 
 
+def _without_not(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node = node.operand
+    return node
+
+
 def _is_of_fields(node: ast.expr) -> bool:
     """Whether fields are compared with the fields of the same names of another: ``a.arch != b.arch``."""
     match node:
@@ -101,10 +105,7 @@ def is_named_alone(top: Expression, frame: Frame, package: Package, aliases: Set
         package: Where definitions are read.
         aliases: Names that stand for a test.
     """
-    node = top.node
-    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        node = node.operand
-    match node:
+    match _without_not(top.node):
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
             pass
         case _:

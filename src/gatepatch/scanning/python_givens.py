@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -248,10 +249,7 @@ class Givens(Objects):
                 sides = [left]
             case _:
                 return None
-        before, longest, left_over = self.steps, self.longest, BUDGET.left
-        self.longest = before + _PART
-        self.handing = True
-        try:
+        with self._trying():
             # With something bound, what was worked out with less is not taken up again.
             names = frozenset[str]().union(*(self._leading(side, frame) for side in sides))
             if not names:
@@ -260,8 +258,17 @@ class Givens(Objects):
             if names >= TAKEN:
                 inner = inner.bound("()", Const(None))
             return None if inner is frame else super()._compare(node, inner)
-        except TooManyStepsError:
-            return None
+        return None
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        """Look into what calls may give, for a few steps that do not count; end where they are used up."""
+        before, longest, left_over = self.steps, self.longest, BUDGET.left
+        self.longest = before + _PART
+        self.handing = True
+        try:
+            with suppress(TooManyStepsError):
+                yield
         finally:
             self.steps, self.longest, BUDGET.left = before, longest, left_over
             self.handing = False
@@ -282,10 +289,7 @@ class Givens(Objects):
             frame: Where it stands.
             untold: What of it is not known.
         """
-        before, longest, left_over = self.steps, self.longest, BUDGET.left
-        self.longest = before + _PART
-        self.handing = True
-        try:
+        with self._trying():
             names = self._parameters(node, frame)
             for name in sorted(names - TAKEN):
                 if not any(f"{name}[" in text or f"{name}.get(" in text for text in untold):
@@ -295,11 +299,6 @@ class Givens(Objects):
                     frame = frame.bound(name, value)
             if names >= TAKEN and any(map(_TAKEN_APART.search, untold)):
                 frame = frame.bound("()", Const(None))
-        except TooManyStepsError:
-            pass
-        finally:
-            self.steps, self.longest, BUDGET.left = before, longest, left_over
-            self.handing = False
         return frame
 
     def _parameters(self, node: ast.expr, frame: Frame) -> frozenset[str]:
